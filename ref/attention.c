@@ -14,6 +14,7 @@
 #include "canonical.h"
 #include "exp_log.h"
 #include "rows.h"
+#include "tree.h"
 
 /** The workspace of one thread, cut into its arrays. */
 struct scratch {
@@ -180,14 +181,12 @@ static void add_block(const float *weights, const float *tile, int64_t count, in
 }
 // [output]
 
-/** Stores one head of a row: total / weight_sum, or `fill` (0 or NaN) in every column. */
+/** Stores one head of a row; an empty row has no total. */
 static void store_head(const struct ref_attention *a, int64_t index, int32_t head, float lse,
                        const float *total, float weight_sum) {
-    float fill = lse != lse ? NAN : 0.0f;
-    int finite = lse == lse && lse > -INFINITY;
     for (int32_t d = 0; d < a->latent_dim; d++) {
         ref_store_f32(a->o, a->o_dtype, ref_output_index(a, index, head, d),
-                      finite ? total[d] / weight_sum : fill);
+                      ref_output_value(lse, total == NULL ? 0.0f : total[d], weight_sum));
     }
     if (a->lse != NULL) {
         a->lse[index * a->num_heads + head] = ref_stored_lse(a, lse);
@@ -225,6 +224,18 @@ static void attend_row(const struct ref_attention *a, int64_t index, const struc
     output_pass(a, row, tokens, s);
     for (int32_t h = 0; h < a->num_heads; h++) {
         store_head(a, index, h, lse[h], s->total + (int64_t)h * a->latent_dim, weight_sum[h]);
+    }
+}
+
+void attention_reference_f32_status(const struct ref_attention *a) {
+    for (int32_t b = 0; a->device_status != NULL && b < a->batch; b++) {
+        struct ref_row row = {b, 0, 0, 0, 0};
+        uint32_t bits = ref_request_bounds(a, b, &row);
+        if (bits == 0 && a->mask_mode == REF_MASK_PARENTS && row.num_nodes > 0 &&
+            ref_tree_check(a->parents + row.first_row, row.num_nodes, NULL) != REF_OK) {
+            bits = REF_REQUEST_TREE;
+        }
+        a->device_status[b] |= bits;
     }
 }
 

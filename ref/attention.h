@@ -107,4 +107,11 @@ int32_t attention_reference_f32_workspace(const struct ref_attention *a, size_t 
 void attention_reference_f32(const struct ref_attention *a, int64_t row_begin, int64_t row_end,
                              void *workspace);
 
+/**
+ * ORs what is wrong with each request into device_status, once a call, before or after the rows.
+ *
+ * @param a the call, host pointers; does nothing where device_status is NULL
+ */
+void attention_reference_f32_status(const struct ref_attention *a);
+
 #endif

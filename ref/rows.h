@@ -202,6 +202,21 @@ REF_INLINE int64_t ref_output_index(const struct ref_attention *a, int64_t row, 
 }
 
 /**
+ * An element of o before it is stored.
+ *
+ * @param lse        log-sum-exp of the row and head: NaN and -inf mark special rows
+ * @param total      weighted sum
+ * @param weight_sum sum of the weights
+ * @return total / weight_sum, NaN where lse is NaN, 0 where the row is empty
+ */
+REF_INLINE float ref_output_value(float lse, float total, float weight_sum) {
+    if (lse != lse) {
+        return lse;
+    }
+    return ref_bits_from_f32(lse) == 0xff800000u ? 0.0f : total / weight_sum;
+}
+
+/**
  * The stored log-sum-exp: natural, or base 2 by one rounded product (spec/numerics.md).
  *
  * @param a   the call
