@@ -23,6 +23,7 @@ struct scratch {
     float *tile;    /* [256, L+P] cache rows of a block */
     float *weights; /* [H, max_prefix_len + max_nodes] scores, then weights */
     float *total;   /* [H, L] output before division */
+    float *sums;    /* [2, H] log-sum-exp and sum of weights of each head */
 };
 
 /** Adds count elements of `bytes` each, rounded up to 64, to a running size. */
@@ -39,17 +40,18 @@ static int32_t grow(size_t *size, uint64_t count, uint64_t factor, uint64_t byte
 }
 
 /** Sizes of the arrays of struct scratch, as ends: offset[i] is where array i starts. */
-static int32_t scratch_layout(const struct ref_attention *a, size_t offset[6]) {
+static int32_t scratch_layout(const struct ref_attention *a, size_t offset[7]) {
     uint64_t heads = (uint64_t)a->num_heads;
     uint64_t width = (uint64_t)a->latent_dim + (uint64_t)a->rope_dim;
     uint64_t tokens = (uint64_t)a->max_prefix_len + (uint64_t)a->max_nodes;
-    const uint64_t counts[5][2] = {{(uint64_t)a->max_nodes, 1},
+    const uint64_t counts[6][2] = {{(uint64_t)a->max_nodes, 1},
                                    {heads, width},
                                    {CANONICAL_BLOCK, width},
                                    {heads, tokens},
-                                   {heads, (uint64_t)a->latent_dim}};
+                                   {heads, (uint64_t)a->latent_dim},
+                                   {heads, 2}};
     offset[0] = 0;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         offset[i + 1] = offset[i];
         if (grow(&offset[i + 1], counts[i][0], counts[i][1], sizeof(float)) != REF_OK) {
             return REF_SIZE_OVERFLOW;
@@ -59,9 +61,9 @@ static int32_t scratch_layout(const struct ref_attention *a, size_t offset[6]) {
 }
 
 int32_t attention_reference_f32_workspace(const struct ref_attention *a, size_t *bytes) {
-    size_t offset[6];
+    size_t offset[7];
     int32_t status = scratch_layout(a, offset);
-    *bytes = status == REF_OK ? offset[5] : 0;
+    *bytes = status == REF_OK ? offset[6] : 0;
     return status;
 }
 
@@ -214,9 +216,8 @@ static void attend_row(const struct ref_attention *a, int64_t index, const struc
     int64_t tokens = row->prefix_len + visible;
     load_queries(a, index, s->query);
     score_pass(a, row, tokens, s);
-    /* The queries have served: their first two columns keep lse and weight sum of each head. */
-    float *lse = s->query;
-    float *weight_sum = s->query + a->num_heads;
+    float *lse = s->sums;
+    float *weight_sum = s->sums + a->num_heads;
     for (int32_t h = 0; h < a->num_heads; h++) {
         weight_sum[h] = 0.0f;
         lse[h] = weight_pass(s->weights + h * tokens, tokens, &weight_sum[h]);
@@ -241,7 +242,7 @@ void attention_reference_f32_status(const struct ref_attention *a) {
 
 void attention_reference_f32(const struct ref_attention *a, int64_t row_begin, int64_t row_end,
                              void *workspace) {
-    size_t offset[6];
+    size_t offset[7];
     if (scratch_layout(a, offset) != REF_OK) {
         return; /* the plan has refused such sizes */
     }
@@ -250,7 +251,8 @@ void attention_reference_f32(const struct ref_attention *a, int64_t row_begin, i
                               (float *)(void *)(base + offset[1]),
                               (float *)(void *)(base + offset[2]),
                               (float *)(void *)(base + offset[3]),
-                              (float *)(void *)(base + offset[4])};
+                              (float *)(void *)(base + offset[4]),
+                              (float *)(void *)(base + offset[5])};
     for (int64_t index = row_begin; index < row_end; index++) {
         struct ref_row row = ref_find_row(a, index);
         int32_t visible = row.request < 0 ? -1 : ref_visible_nodes(a, &row, s.nodes);

@@ -34,7 +34,8 @@ static int32_t check_lists(const struct ref_attention *a, const struct ref_exten
     if (a->addressing == REF_ADDRESSING_TABLE) {
         int64_t table_row = a->table_rows != NULL ? a->table_rows[row->request] : row->request;
         if (table_row < 0 || (extents->table_rows >= 0 && table_row >= extents->table_rows)) {
-            return ref_fail(error, REF_BAD_INDPTR, a->table_rows != NULL ? "table_rows" : "row_table",
+            const char *field = a->table_rows != NULL ? "table_rows" : "row_table";
+            return ref_fail(error, REF_BAD_INDPTR, field,
                             "request %d: the table has no row %lld", row->request,
                             (long long)table_row);
         }
@@ -91,7 +92,7 @@ static int32_t check_request(const struct ref_attention *a, const struct ref_ext
                         (long long)row.prefix_len, (long long)a->max_prefix_len);
     }
     int32_t status = row.num_nodes == 0 ? REF_OK : check_lists(a, extents, &row, error);
-    if (status == REF_OK && row.num_nodes > 0 && a->mask_mode == REF_MASK_PARENTS) {
+    if (status == REF_OK && row.num_nodes > 0 && a->parents != NULL) {
         status = ref_tree_check(a->parents + row.first_row, row.num_nodes, error);
     }
     int64_t prefix = row.num_nodes == 0 ? 0 : row.prefix_len;

@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Compiles and links for CUDA with the nvcc of out/nvcc.txt. Without one, or from a skipped object,
+# the output is a file that starts with SKIP and says why.
+#
+#   nvcc.sh compile OUT SOURCE [FLAGS...]   object for sm_90, sm_120 and compute_120
+#   nvcc.sh ptx     OUT SOURCE [FLAGS...]   PTX for compute_120
+#   nvcc.sh shared  OUT OBJECTS...          out/libkdtr_cuda.so.0 and its link; OUT says how it went
+#   nvcc.sh program OUT INPUTS...           program with the CUDA runtime and Check linked statically
+set -eu
+mode=$1
+out=$2
+shift 2
+read -r nvcc detail < out/nvcc.txt
+mkdir -p "$(dirname "$out")"
+
+skip() {
+    echo "SKIP $1" > "$out"
+    [ "$mode" != compile ] || echo "$out:" > "$out.d"
+    if [ "$mode" = shared ]; then
+        rm -f out/libkdtr_cuda.so.0 out/libkdtr_cuda.so
+    fi
+    exit 0
+}
+
+[ "$nvcc" != none ] || skip "$detail"
+for input in "$@"; do
+    case $input in
+    *.o) if [ "$(head -c 4 "$input")" = SKIP ]; then skip "$(sed 's/^SKIP //' "$input")"; fi ;;
+    esac
+done
+
+# -fmad=false: products are rounded before they are added (spec/numerics.md). Spills and local
+# memory are errors.
+numerics="-fmad=false -ftz=false -prec-div=true"
+host="-Xcompiler=-Wall,-Wextra,-Wno-unused-function,-ffp-contract=off,-fPIC,-fvisibility=hidden"
+targets="-gencode arch=compute_90,code=sm_90 -gencode arch=compute_120,code=[sm_120,compute_120]"
+strict="-Werror=all-warnings -Xptxas=-warn-spills,-warn-lmem-usage,-Werror"
+
+case $mode in
+compile)
+    case $1 in *.cu) language="-std=c++17 $strict" ;; *) language= ;; esac
+    # shellcheck disable=SC2086 # the flag lists are meant to split
+    "$nvcc" $language -O3 $numerics $host $targets "$@" -MMD -MF "$out.d" -c -o "$out"
+    ;;
+ptx)
+    # shellcheck disable=SC2086
+    "$nvcc" -std=c++17 -O3 $numerics -arch=compute_120 "$@" -ptx -o "$out"
+    ;;
+shared)
+    "$nvcc" -shared -cudart static -Xlinker=-soname,libkdtr_cuda.so.0 \
+        -Xlinker=--version-script=capi/libkdtr_cuda.map -Xlinker=--exclude-libs,ALL \
+        -Xlinker='-rpath=$ORIGIN' "$@" -Lout -lkdtr -o out/libkdtr_cuda.so.0
+    ln -sf libkdtr_cuda.so.0 out/libkdtr_cuda.so
+    echo "built with nvcc $detail for sm_90, sm_120 and compute_120" > "$out"
+    ;;
+program)
+    "$nvcc" -cudart static -Xcompiler=-static-libgcc "$@" -o "$out" \
+        -Xlinker=-Bstatic -lcheck_pic -lsubunit -Xlinker=-Bdynamic -lm -lrt -lpthread
+    ;;
+esac
