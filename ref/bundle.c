@@ -93,8 +93,10 @@ static int valid_name(const char *name, size_t size, int is_case) {
     while (length < size && name[length] != '\0') {
         char c = name[length++];
         int letter = c >= 'a' && c <= 'z';
-        int other = (c >= '0' && c <= '9') || c == '_' || (is_case && (c == '-' || c == '.'));
-        if (!letter && !(other && (length > 1 || is_case))) {
+        int digit = c >= '0' && c <= '9';
+        int other = c == '_' || (is_case && (c == '-' || c == '.'));
+        int first = length == 1;
+        if (!letter && !(digit && (is_case || !first)) && !(other && !first)) {
             return 0;
         }
     }

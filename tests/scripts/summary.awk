@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# The table of summary.sh. Reads the hash of the sources, the phase documents, evidence, results.
+FILENAME ~ /sources.sha256$/ { current = $1; next }
+FILENAME ~ /phases\/phase[0-9]\.md$/ {
+    if ($0 ~ /^### P[0-9]+-[0-9]+ /) {
+        split($0, word, " ")
+        id = word[2]
+        order[++gate_count] = id
+        title[id] = substr($0, length("### " id " ") + 1)
+    } else if ($0 ~ /^Status: /) {
+        state[id] = substr($0, 9)
+    }
+    next
+}
+FILENAME ~ /evidence\// {
+    split($0, word, " ")
+    if (FNR == 1) { place = ""; device = ""; stale = 1 }
+    if (word[1] == "place") place = word[2]
+    if (word[1] == "device") device = substr($0, 8)
+    if (word[1] == "date") day = word[2]
+    if (word[1] == "sources_sha256") stale = word[2] != current
+    if (word[1] == "gate" && (place == "gpu" || place == "arm")) {
+        shown = word[4] + 0 > 0 && word[6] + 0 == 0 ? word[4] " passed" : word[6] " FAILED"
+        evidence[word[2]] = evidence[word[2]] "; " place " (" device ", " day "): " \
+            (stale ? "STALE" : shown)
+    }
+    next
+}
+{
+    if (gates != "all" && $2 !~ gates) next
+    total[$1]++
+    if ($2 == "unit") { units[$1]++; next }
+    seen[$2 SUBSEP $3 SUBSEP $1]++
+    if ($1 != "skip") ran[$2] = 1
+    if ($1 == "skip") reason[$2] = reason[$2] "\n          NOT RUN  " $5
+    if ($1 == "fail") reason[$2] = reason[$2] "\n          FAILED   " $5
+}
+function places(id, line, k, place, passed, failed) {
+    line = ""
+    for (k = 1; k <= 3; k++) {
+        place = k == 1 ? "cpu" : k == 2 ? "emulated" : "gpu"
+        passed = seen[id SUBSEP place SUBSEP "pass"]
+        failed = seen[id SUBSEP place SUBSEP "fail"]
+        if (passed + failed == 0) continue
+        line = line (line == "" ? "" : "; ") place ": " passed + 0 " passed" \
+            (failed ? ", " failed " FAILED" : "")
+    }
+    return line
+}
+END {
+    print "gate   where it ran"
+    for (k = 1; k <= gate_count; k++) {
+        id = order[k]
+        if (gates != "all" && id !~ gates) continue
+        if (state[id] == "planned") {
+            later = later "\n" sprintf("%-6s NOT BUILT  %s", id, title[id])
+            continue
+        }
+        if (!ran[id]) {
+            print sprintf("%-6s %s\n          FAILED   no test of this gate ran", id, title[id])
+            total["fail"]++
+            continue
+        }
+        printf "%-6s %s\n          %s%s%s\n", id, title[id], places(id), evidence[id], reason[id]
+    }
+    if (gates == "all") {
+        printf "other  unit tests and scripts\n          %d passed, %d failed, %d skipped\n", \
+            units["pass"], units["fail"], units["skip"]
+    }
+    if (later != "") print substr(later, 2)
+    printf "%d passed, %d failed, %d skipped\n", total["pass"], total["fail"], total["skip"]
+    exit total["fail"] > 0
+}

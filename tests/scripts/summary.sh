@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Judges test logs: summary.sh GATES LOG...
+# GATES is a pattern of gate IDs ("all" for every test). Prints failing logs whole, then for each
+# gate where it ran, what did not run and why, and what is not built; closes with
+# "N passed, N failed, N skipped". Exit code 1 on a failure or on a built gate that nothing ran.
+set -u
+gates=$1
+shift
+results=out/test/results.tsv
+awk -f tests/scripts/results.awk "$@" > "$results"
+
+for log in $(awk -F '\t' '$1 == "fail" { print $4 }' "$results" | sort -u); do
+    echo "==== $log"
+    cat "$log"
+done
+
+sh tests/scripts/source_hash.sh > out/test/sources.sha256
+awk -F '\t' -v gates="$gates" -f tests/scripts/summary.awk \
+    out/test/sources.sha256 phases/phase[0-9].md $(ls phases/evidence/*.txt 2> /dev/null) "$results"
