@@ -178,8 +178,8 @@ static int32_t check_tensor_args(const kdtr_bundle *bundle, const kdtr_tensor *t
                          "it is NULL");
     }
     if (tensor->struct_size != sizeof *tensor) {
-        return capi_fail(error, KDTR_STRUCT_SIZE, "struct_size", "%u, not %zu",
-                         tensor->struct_size, sizeof *tensor);
+        return capi_fail(error, KDTR_STRUCT_SIZE, "struct_size", "%u, not %zu", tensor->struct_size,
+                         sizeof *tensor);
     }
     return KDTR_OK;
 }

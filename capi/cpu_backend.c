@@ -136,8 +136,7 @@ static int32_t cpu_copy(const kdtr_context *context, void *target, const void *s
     return KDTR_OK;
 }
 
-static int32_t cpu_synchronize(const kdtr_context *context, kdtr_stream stream,
-                               kdtr_error *error) {
+static int32_t cpu_synchronize(const kdtr_context *context, kdtr_stream stream, kdtr_error *error) {
     (void)context;
     (void)stream;
     (void)error;

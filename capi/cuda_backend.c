@@ -37,8 +37,7 @@ static void leave(const kdtr_context *context, int previous) {
 static int32_t cuda_plan(const kdtr_context *context, struct kdtr_plan *plan, kdtr_error *error) {
     (void)context;
     int32_t implementation = plan->config.implementation;
-    if (implementation != KDTR_IMPLEMENTATION_AUTO &&
-        implementation != KDTR_IMPLEMENTATION_NAIVE) {
+    if (implementation != KDTR_IMPLEMENTATION_AUTO && implementation != KDTR_IMPLEMENTATION_NAIVE) {
         return capi_fail(error, KDTR_UNSUPPORTED, "implementation",
                          "a CUDA context has the naive implementation only");
     }

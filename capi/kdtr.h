@@ -30,50 +30,50 @@ extern "C" {
 
 /** Result of a call; stored as int32. */
 typedef enum kdtr_status {
-    KDTR_OK = 0,                 /**< Success. */
-    KDTR_INVALID_ARGUMENT = 1,   /**< A pointer or value that the contract forbids. */
-    KDTR_STRUCT_SIZE = 2,        /**< struct_size is not one this library knows. */
-    KDTR_RESERVED_NOT_ZERO = 3,  /**< A reserved field or flag is set. */
-    KDTR_UNSUPPORTED = 4,        /**< Meaningful, but not for this backend or version. */
-    KDTR_SIZE_OVERFLOW = 5,      /**< A size does not fit its type. */
-    KDTR_MISALIGNED = 6,         /**< A pointer or stride breaks its alignment. */
-    KDTR_WORKSPACE = 7,          /**< The workspace is too small. */
-    KDTR_OUT_OF_MEMORY = 8,      /**< An allocation failed. */
-    KDTR_NO_DEVICE = 9,          /**< There is no CUDA device or no usable driver. */
-    KDTR_DEVICE_ERROR = 10,      /**< The device or its runtime reported an error. */
-    KDTR_FP_ENVIRONMENT = 11,    /**< Rounding mode, FTZ or DAZ would change result bits. */
-    KDTR_IO = 12,                /**< A file could not be opened, read or written. */
-    KDTR_VERSION_MISMATCH = 13,  /**< libkdtr and libkdtr_cuda are of different versions. */
-    KDTR_NOT_FOUND = 14,         /**< No tensor or case of that name. */
-    KDTR_BUNDLE_MAGIC = 32,      /**< Not a bundle. */
-    KDTR_BUNDLE_VERSION = 33,    /**< A bundle of another version. */
-    KDTR_BUNDLE_TRUNCATED = 34,  /**< The file ends too early. */
-    KDTR_BUNDLE_TRAILING = 35,   /**< Bytes follow the end. */
-    KDTR_BUNDLE_HEADER = 36,     /**< Preamble, reserved bytes or padding. */
-    KDTR_BUNDLE_CHECKSUM = 37,   /**< The checksum does not fit the bytes. */
-    KDTR_BUNDLE_NAME = 38,       /**< A tensor name that is not allowed. */
-    KDTR_BUNDLE_DUPLICATE = 39,  /**< Two tensors of one name. */
-    KDTR_BUNDLE_DTYPE = 40,      /**< Unknown or unfitting dtype. */
-    KDTR_BUNDLE_SHAPE = 41,      /**< Rank, shape or byte count. */
-    KDTR_BUNDLE_OFFSET = 42,     /**< Data that do not stand where they must. */
-    KDTR_BUNDLE_MISSING = 43,    /**< A tensor that the problem needs is not there. */
-    KDTR_BAD_SCALE = 64,         /**< scale is not a finite number above 0. */
-    KDTR_BAD_INDPTR = 65,        /**< node_indptr or indptr: order, start or end. */
-    KDTR_BAD_TREE = 66,          /**< parents: a cycle, a forward reference or no root. */
-    KDTR_BAD_SLOT = 67,          /**< A slot outside the pool. */
-    KDTR_BAD_LENGTH = 68         /**< A prefix or node count outside what the plan allows. */
+    KDTR_OK = 0,                /**< Success. */
+    KDTR_INVALID_ARGUMENT = 1,  /**< A pointer or value that the contract forbids. */
+    KDTR_STRUCT_SIZE = 2,       /**< struct_size is not one this library knows. */
+    KDTR_RESERVED_NOT_ZERO = 3, /**< A reserved field or flag is set. */
+    KDTR_UNSUPPORTED = 4,       /**< Meaningful, but not for this backend or version. */
+    KDTR_SIZE_OVERFLOW = 5,     /**< A size does not fit its type. */
+    KDTR_MISALIGNED = 6,        /**< A pointer or stride breaks its alignment. */
+    KDTR_WORKSPACE = 7,         /**< The workspace is too small. */
+    KDTR_OUT_OF_MEMORY = 8,     /**< An allocation failed. */
+    KDTR_NO_DEVICE = 9,         /**< There is no CUDA device or no usable driver. */
+    KDTR_DEVICE_ERROR = 10,     /**< The device or its runtime reported an error. */
+    KDTR_FP_ENVIRONMENT = 11,   /**< Rounding mode, FTZ or DAZ would change result bits. */
+    KDTR_IO = 12,               /**< A file could not be opened, read or written. */
+    KDTR_VERSION_MISMATCH = 13, /**< libkdtr and libkdtr_cuda are of different versions. */
+    KDTR_NOT_FOUND = 14,        /**< No tensor or case of that name. */
+    KDTR_BUNDLE_MAGIC = 32,     /**< Not a bundle. */
+    KDTR_BUNDLE_VERSION = 33,   /**< A bundle of another version. */
+    KDTR_BUNDLE_TRUNCATED = 34, /**< The file ends too early. */
+    KDTR_BUNDLE_TRAILING = 35,  /**< Bytes follow the end. */
+    KDTR_BUNDLE_HEADER = 36,    /**< Preamble, reserved bytes or padding. */
+    KDTR_BUNDLE_CHECKSUM = 37,  /**< The checksum does not fit the bytes. */
+    KDTR_BUNDLE_NAME = 38,      /**< A tensor name that is not allowed. */
+    KDTR_BUNDLE_DUPLICATE = 39, /**< Two tensors of one name. */
+    KDTR_BUNDLE_DTYPE = 40,     /**< Unknown or unfitting dtype. */
+    KDTR_BUNDLE_SHAPE = 41,     /**< Rank, shape or byte count. */
+    KDTR_BUNDLE_OFFSET = 42,    /**< Data that do not stand where they must. */
+    KDTR_BUNDLE_MISSING = 43,   /**< A tensor that the problem needs is not there. */
+    KDTR_BAD_SCALE = 64,        /**< scale is not a finite number above 0. */
+    KDTR_BAD_INDPTR = 65,       /**< node_indptr or indptr: order, start or end. */
+    KDTR_BAD_TREE = 66,         /**< parents: a cycle, a forward reference or no root. */
+    KDTR_BAD_SLOT = 67,         /**< A slot outside the pool. */
+    KDTR_BAD_LENGTH = 68        /**< A prefix or node count outside what the plan allows. */
 } kdtr_status;
 
 /** Element types. */
 typedef enum kdtr_dtype {
-    KDTR_U8 = 1,      /**< uint8 */
-    KDTR_I32 = 2,     /**< int32 */
-    KDTR_U32 = 3,     /**< uint32 */
-    KDTR_I64 = 4,     /**< int64 */
-    KDTR_BF16 = 5,    /**< bfloat16 */
-    KDTR_F32 = 6,     /**< float */
-    KDTR_F64 = 7,     /**< double */
-    KDTR_F8_E4M3 = 8  /**< float8 cache; UNSUPPORTED in this version */
+    KDTR_U8 = 1,     /**< uint8 */
+    KDTR_I32 = 2,    /**< int32 */
+    KDTR_U32 = 3,    /**< uint32 */
+    KDTR_I64 = 4,    /**< int64 */
+    KDTR_BF16 = 5,   /**< bfloat16 */
+    KDTR_F32 = 6,    /**< float */
+    KDTR_F64 = 7,    /**< double */
+    KDTR_F8_E4M3 = 8 /**< float8 cache; UNSUPPORTED in this version */
 } kdtr_dtype;
 
 /** Which nodes a node sees besides the prefix. */
@@ -152,38 +152,39 @@ typedef struct kdtr_plan_config {
 
 /** What one run reads and writes. All pointers are memory of the context (device or host). */
 typedef struct kdtr_run_args {
-    uint32_t struct_size;       /**< sizeof(kdtr_run_args). */
-    uint32_t reserved0;         /**< 0 */
-    const void *q_latent;       /**< [R,H,L] absorbed queries. */
-    const void *q_rope;         /**< [R,H,P] rope queries; NULL where P = 0. */
-    int64_t q_latent_stride[2]; /**< Row and head stride. */
-    int64_t q_rope_stride[2];   /**< Row and head stride. */
-    const void *kv_latent;      /**< [num_slots,L] latent rows, also the values. */
-    const void *kv_rope;        /**< [num_slots,P] rope keys; NULL where P = 0. */
-    int64_t kv_latent_stride;   /**< Row stride, at least L. */
-    int64_t kv_rope_stride;     /**< Row stride, at least P. */
-    int64_t num_slots;          /**< Slots of the pool; read by kdtr_check only. */
-    const float *kv_scale;      /**< NULL; scales of a float8 cache later. */
-    const int32_t *node_indptr; /**< [B+1] first row of each request in q, o, lse. */
-    const void *indptr;         /**< CSR: [B+1] start of each request in slots. */
-    const void *slots;          /**< CSR: slots; with tree_slots NULL the tree's come last. */
-    const void *tree_slots;     /**< [R] slot of each node row, or NULL. */
-    const void *row_table;      /**< Table: [rows,row_table_stride]. */
-    int64_t row_table_stride;   /**< Table: elements from row to row. */
-    const int32_t *table_rows;  /**< Table: [B] row of each request, or NULL for row b. */
-    const void *prefix_len;     /**< Table: [B] prefix lengths. */
+    uint32_t struct_size;        /**< sizeof(kdtr_run_args). */
+    uint32_t reserved0;          /**< 0 */
+    const void *q_latent;        /**< [R,H,L] absorbed queries. */
+    const void *q_rope;          /**< [R,H,P] rope queries; NULL where P = 0. */
+    int64_t q_latent_stride[2];  /**< Row and head stride. */
+    int64_t q_rope_stride[2];    /**< Row and head stride. */
+    const void *kv_latent;       /**< [num_slots,L] latent rows, also the values. */
+    const void *kv_rope;         /**< [num_slots,P] rope keys; NULL where P = 0. */
+    int64_t kv_latent_stride;    /**< Row stride, at least L. */
+    int64_t kv_rope_stride;      /**< Row stride, at least P. */
+    int64_t num_slots;           /**< Slots of the pool; read by kdtr_check only. */
+    const float *kv_scale;       /**< NULL; scales of a float8 cache later. */
+    const int32_t *node_indptr;  /**< [B+1] first row of each request in q, o, lse. */
+    const void *indptr;          /**< CSR: [B+1] start of each request in slots. */
+    const void *slots;           /**< CSR: slots; with tree_slots NULL the tree's come last. */
+    const void *tree_slots;      /**< [R] slot of each node row, or NULL. */
+    const void *row_table;       /**< Table: [rows,row_table_stride]. */
+    int64_t row_table_stride;    /**< Table: elements from row to row. */
+    const int32_t *table_rows;   /**< Table: [B] row of each request, or NULL for row b. */
+    const void *prefix_len;      /**< Table: [B] prefix lengths. */
     const int64_t *prefix_first; /**< NULL; position of a shard's first row later. */
-    const int32_t *parents;     /**< PARENTS: [R] parent of each node, -1 for the root. */
-    const uint32_t *mask_words; /**< PACKED: [R,mask_stride_words]. */
-    int64_t mask_stride_words;  /**< PACKED: words a row, at least ceil(max_nodes/32). */
-    void *o;                    /**< [R,H,L] output. Every row is written. */
-    int64_t o_stride[2];        /**< Row and head stride. */
-    float *lse;                 /**< [R,H] contiguous, or NULL. */
-    uint32_t *device_status;    /**< [B] kdtr_request_status bits, ORed in, or NULL. */
-    uint64_t reserved[4];       /**< 0 */
+    const int32_t *parents;      /**< PARENTS: [R] parent of each node, -1 for the root. */
+    const uint32_t *mask_words;  /**< PACKED: [R,mask_stride_words]. */
+    int64_t mask_stride_words;   /**< PACKED: words a row, at least ceil(max_nodes/32). */
+    void *o;                     /**< [R,H,L] output. Every row is written. */
+    int64_t o_stride[2];         /**< Row and head stride. */
+    float *lse;                  /**< [R,H] contiguous, or NULL. */
+    uint32_t *device_status;     /**< [B] kdtr_request_status bits, ORed in, or NULL. */
+    uint64_t reserved[4];        /**< 0 */
 } kdtr_run_args;
 
-/** @name Versions and names @{ */
+/** @name Versions and names
+ * @{ */
 
 /** @return version as major * 1,000,000 + minor * 1,000 + patch. Never fails. */
 KDTR_API uint32_t kdtr_version(void);
@@ -197,7 +198,8 @@ KDTR_API uint32_t kdtr_numerics_version(void);
 KDTR_API const char *kdtr_status_name(int32_t status);
 
 /** @} */
-/** @name Context @{ */
+/** @name Context
+ * @{ */
 
 /**
  * Creates the CPU context, whose implementation is the float32 reference.
@@ -257,7 +259,8 @@ KDTR_API int32_t kdtr_memory_copy(kdtr_context *context, void *target, const voi
 KDTR_API int32_t kdtr_synchronize(kdtr_context *context, kdtr_stream stream, kdtr_error *error);
 
 /** @} */
-/** @name Plan and run @{ */
+/** @name Plan and run
+ * @{ */
 
 /**
  * Makes a plan: host work only, no device memory. A plan may serve any number of runs, threads
@@ -303,6 +306,8 @@ KDTR_API int32_t kdtr_run(const kdtr_plan *plan, const kdtr_run_args *args, void
  *         BAD_LENGTH, BAD_SLOT or BAD_TREE
  */
 KDTR_API int32_t kdtr_check(const kdtr_plan *plan, const kdtr_run_args *args, kdtr_error *error);
+
+/** @} */
 
 #ifdef __cplusplus
 }

@@ -33,15 +33,16 @@ typedef struct kdtr_problem {
     int32_t is_module;       /**< 1: captured from a module; q_latent is NULL, absorb first. */
     kdtr_plan_config config; /**< Filled but for implementation and num_threads. */
     kdtr_run_args args;      /**< Host pointers into the bundle; outputs are NULL. */
-    kdtr_tensor o;           /**< Verify problem: expected [R,H,L]; data NULL in a module problem. */
-    kdtr_tensor lse;         /**< Verify problem: expected [R,H]. */
-    kdtr_tensor parents;     /**< [R]; data NULL if the bundle has none. */
-    kdtr_tensor q_nope;      /**< Module problem: [R,H,D] expanded queries. */
-    kdtr_tensor kv_b_proj;   /**< Module problem: [H*(D+V),L] up-projections. */
+    kdtr_tensor o;         /**< Verify problem: expected [R,H,L]; data NULL in a module problem. */
+    kdtr_tensor lse;       /**< Verify problem: expected [R,H]. */
+    kdtr_tensor parents;   /**< [R]; data NULL if the bundle has none. */
+    kdtr_tensor q_nope;    /**< Module problem: [R,H,D] expanded queries. */
+    kdtr_tensor kv_b_proj; /**< Module problem: [H*(D+V),L] up-projections. */
     kdtr_tensor module_output; /**< Module problem: [R,H,V]. */
 } kdtr_problem;
 
-/** @name Bundles @{ */
+/** @name Bundles
+ * @{ */
 
 /**
  * Reads and checks a bundle file; nothing of the file stays open.
@@ -111,7 +112,8 @@ KDTR_API int32_t kdtr_bundle_problem(const kdtr_bundle *bundle, kdtr_problem *pr
                                      kdtr_error *error);
 
 /** @} */
-/** @name Named cases @{ */
+/** @name Named cases
+ * @{ */
 
 /** Number of named cases. @return the number */
 KDTR_API int32_t kdtr_case_count(void);
@@ -129,7 +131,8 @@ KDTR_API const char *kdtr_case_summary(int32_t index);
 KDTR_API int32_t kdtr_case_generate(const char *name, kdtr_bundle **bundle, kdtr_error *error);
 
 /** @} */
-/** @name Model side of MLA, on the host @{ */
+/** @name Model side of MLA, on the host
+ * @{ */
 
 /**
  * Absorbs queries: q_latent[r,h,:] = q_nope[r,h,:] . W_uk[h] (spec/mla_attention.md).
@@ -188,9 +191,8 @@ KDTR_API int32_t kdtr_reference_bound(const kdtr_plan *plan, const kdtr_run_args
  * @return OK or INVALID_ARGUMENT
  */
 KDTR_API int32_t kdtr_absorb_query_bound(int64_t rows, int32_t heads, int32_t nope_dim,
-                                         int32_t value_dim, int32_t latent_dim,
-                                         const float *q_nope, const float *kv_b_proj,
-                                         double *q_error);
+                                         int32_t value_dim, int32_t latent_dim, const float *q_nope,
+                                         const float *kv_b_proj, double *q_error);
 /**
  * Bound of kdtr_expand_value's output, given a bound of its input.
  * @param rows       R

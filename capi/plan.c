@@ -18,8 +18,7 @@ struct range {
 
 static int32_t check_ranges(const kdtr_plan_config *c, kdtr_error *error) {
     const struct range ranges[] = {
-        {"implementation", c->implementation, KDTR_IMPLEMENTATION_AUTO,
-         KDTR_IMPLEMENTATION_NAIVE},
+        {"implementation", c->implementation, KDTR_IMPLEMENTATION_AUTO, KDTR_IMPLEMENTATION_NAIVE},
         {"batch", c->batch, 1, 65535},
         {"num_heads", c->num_heads, 1, 1024},
         {"latent_dim", c->latent_dim, 1, 65536},
@@ -77,9 +76,8 @@ static int32_t check_types(const kdtr_plan_config *c, kdtr_error *error) {
                          : p == 1 || p == 16 || p == 32 || p == 64 || p == 128;
     if (!valid_page) {
         return capi_fail(error, KDTR_INVALID_ARGUMENT, "page_size",
-                         c->addressing == KDTR_ADDRESSING_CSR
-                             ? "%d: CSR addressing takes 0 or 1"
-                             : "%d is not 1, 16, 32, 64 or 128",
+                         c->addressing == KDTR_ADDRESSING_CSR ? "%d: CSR addressing takes 0 or 1"
+                                                              : "%d is not 1, 16, 32, 64 or 128",
                          p);
     }
     if (!(c->scale > 0.0f) || !(c->scale < INFINITY)) {

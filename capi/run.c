@@ -110,8 +110,8 @@ static int32_t check_row_head(const char *field, const int64_t stride[2], int64_
     return check_stride(field, outer, least, outer_count, error);
 }
 
-static int32_t check_strides(const kdtr_plan_config *c, const kdtr_run_args *args,
-                             int with_outputs, kdtr_error *error) {
+static int32_t check_strides(const kdtr_plan_config *c, const kdtr_run_args *args, int with_outputs,
+                             kdtr_error *error) {
     int32_t status =
         check_row_head("q_latent_stride", args->q_latent_stride, c->latent_dim, c, error);
     if (status == KDTR_OK && c->rope_dim > 0) {
@@ -121,8 +121,8 @@ static int32_t check_strides(const kdtr_plan_config *c, const kdtr_run_args *arg
         status = check_row_head("o_stride", args->o_stride, c->latent_dim, c, error);
     }
     if (status == KDTR_OK) {
-        status = check_stride("kv_latent_stride", args->kv_latent_stride, c->latent_dim,
-                              INT32_MAX, error);
+        status = check_stride("kv_latent_stride", args->kv_latent_stride, c->latent_dim, INT32_MAX,
+                              error);
     }
     if (status == KDTR_OK && c->rope_dim > 0) {
         status =

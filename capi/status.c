@@ -8,6 +8,7 @@
 #include "backend.h"
 #include "error.h"
 
+// clang-format off
 /** Every status once: checks its value against ref/ and gives its name. */
 #define STATUSES(X)                                                                               \
     X(INVALID_ARGUMENT) X(STRUCT_SIZE) X(RESERVED_NOT_ZERO) X(UNSUPPORTED) X(SIZE_OVERFLOW)       \
@@ -16,7 +17,9 @@
     X(BUNDLE_TRAILING) X(BUNDLE_HEADER) X(BUNDLE_CHECKSUM) X(BUNDLE_NAME) X(BUNDLE_DUPLICATE)     \
     X(BUNDLE_DTYPE) X(BUNDLE_SHAPE) X(BUNDLE_OFFSET) X(BUNDLE_MISSING) X(BAD_SCALE) X(BAD_INDPTR) \
     X(BAD_TREE) X(BAD_SLOT) X(BAD_LENGTH)
+// clang-format on
 
+/** A status has the same number on both sides. */
 #define ASSERT_STATUS(name) \
     _Static_assert((int)KDTR_##name == (int)REF_##name, "ref/status.h and kdtr.h differ");
 STATUSES(ASSERT_STATUS)
@@ -49,13 +52,15 @@ uint32_t kdtr_numerics_version(void) {
     return KDTR_NUMERICS_VERSION;
 }
 
+/** The name of a status, as a case of a switch. */
+#define NAME_STATUS(name) \
+    case KDTR_##name:     \
+        return #name;
+
 const char *kdtr_status_name(int32_t status) {
     switch (status) {
     case KDTR_OK:
         return "OK";
-#define NAME_STATUS(name) \
-    case KDTR_##name:     \
-        return #name;
         STATUSES(NAME_STATUS)
     default:
         return "UNKNOWN";

@@ -22,6 +22,7 @@
 #include "simt.h"
 #endif
 
+/** Qualifier of a function of ref/ that host and device share. */
 #define REF_INLINE static __host__ __device__ __forceinline__
 
 #endif

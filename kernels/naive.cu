@@ -25,13 +25,13 @@
 
 /** The workspace, cut into its arrays; T = max_prefix_len + max_nodes. */
 struct naive_workspace {
-    int64_t *slots;      /**< [R, T] slot of each visible token. */
-    float *weights;      /**< [R, H, T] scores, then weights. */
-    float *block_sums;   /**< [R, H, ceil(T / 256)] sums of blocks of weights. */
-    float *lse;          /**< [R, H] natural log-sum-exp. */
-    float *weight_sums;  /**< [R, H] sums of weights. */
-    int64_t *tokens;     /**< [R] number of visible tokens; -1: the row is empty. */
-    int32_t *nodes;      /**< [R, max_nodes] visible nodes. */
+    int64_t *slots;     /**< [R, T] slot of each visible token. */
+    float *weights;     /**< [R, H, T] scores, then weights. */
+    float *block_sums;  /**< [R, H, ceil(T / 256)] sums of blocks of weights. */
+    float *lse;         /**< [R, H] natural log-sum-exp. */
+    float *weight_sums; /**< [R, H] sums of weights. */
+    int64_t *tokens;    /**< [R] number of visible tokens; -1: the row is empty. */
+    int32_t *nodes;     /**< [R, max_nodes] visible nodes. */
 };
 
 static int64_t token_capacity(const struct ref_attention *a) {
@@ -205,8 +205,8 @@ __global__ void naive_output(struct ref_attention a, struct naive_workspace w) {
         float block_sum = 0.0f;
         for (int64_t v = first; v < tokens && v < first + BLOCK_TOKENS; v++) {
             if (weights[v] != 0.0f) { /* a weight of zero contributes nothing */
-                block_sum = __fadd_rn(block_sum,
-                                      __fmul_rn(weights[v], ref_cache_element(&a, slots[v], d)));
+                block_sum =
+                    __fadd_rn(block_sum, __fmul_rn(weights[v], ref_cache_element(&a, slots[v], d)));
             }
         }
         total = __fadd_rn(total, block_sum);
@@ -238,15 +238,15 @@ extern "C" cudaError_t attention_naive_cuda(const struct ref_attention *a, void 
     unsigned column_blocks = ((unsigned)a->latent_dim + BLOCK_THREADS - 1) / BLOCK_THREADS;
     cudaError_t error = KDTR_LAUNCH(naive_list, rows, BLOCK_THREADS, 0, stream, *a, w);
     if (error == cudaSuccess) {
-        error = KDTR_LAUNCH(naive_scores, dim3(heads, score_blocks), BLOCK_THREADS, 0, stream, *a,
-                            w);
+        error =
+            KDTR_LAUNCH(naive_scores, dim3(heads, score_blocks), BLOCK_THREADS, 0, stream, *a, w);
     }
     if (error == cudaSuccess) {
         error = KDTR_LAUNCH(naive_weights, heads, BLOCK_THREADS, 0, stream, *a, w);
     }
     if (error == cudaSuccess) {
-        error = KDTR_LAUNCH(naive_output, dim3(heads, column_blocks), BLOCK_THREADS, 0, stream, *a,
-                            w);
+        error =
+            KDTR_LAUNCH(naive_output, dim3(heads, column_blocks), BLOCK_THREADS, 0, stream, *a, w);
     }
     return error;
 }

@@ -6,7 +6,7 @@
 #   nvcc.sh compile OUT SOURCE [FLAGS...]   object for sm_90, sm_120 and compute_120
 #   nvcc.sh ptx     OUT SOURCE [FLAGS...]   PTX for compute_120
 #   nvcc.sh shared  OUT OBJECTS...          out/libkdtr_cuda.so.0 and its link; OUT says how it went
-#   nvcc.sh program OUT INPUTS...           program with the CUDA runtime and Check linked statically
+#   nvcc.sh program OUT INPUTS...           program; CUDA runtime and Check linked statically
 set -eu
 mode=$1
 out=$2

@@ -44,12 +44,9 @@ static int32_t scratch_layout(const struct ref_attention *a, size_t offset[7]) {
     uint64_t heads = (uint64_t)a->num_heads;
     uint64_t width = (uint64_t)a->latent_dim + (uint64_t)a->rope_dim;
     uint64_t tokens = (uint64_t)a->max_prefix_len + (uint64_t)a->max_nodes;
-    const uint64_t counts[6][2] = {{(uint64_t)a->max_nodes, 1},
-                                   {heads, width},
-                                   {CANONICAL_BLOCK, width},
-                                   {heads, tokens},
-                                   {heads, (uint64_t)a->latent_dim},
-                                   {heads, 2}};
+    const uint64_t counts[6][2] = {{(uint64_t)a->max_nodes, 1},      {heads, width},
+                                   {CANONICAL_BLOCK, width},         {heads, tokens},
+                                   {heads, (uint64_t)a->latent_dim}, {heads, 2}};
     offset[0] = 0;
     for (int i = 0; i < 6; i++) {
         offset[i + 1] = offset[i];
@@ -114,8 +111,8 @@ static void score_pass(const struct ref_attention *a, const struct ref_row *row,
         load_tile(a, row, s->nodes, first, count, s->tile);
         for (int32_t h = 0; h < a->num_heads; h++) {
             for (int64_t t = 0; t < count; t++) {
-                float dot = dot_canonical(s->query + (int64_t)h * width, s->tile + t * width,
-                                          width);
+                float dot =
+                    dot_canonical(s->query + (int64_t)h * width, s->tile + t * width, width);
                 s->weights[h * tokens + first + t] = a->scale * dot;
             }
         }
@@ -247,12 +244,10 @@ void attention_reference_f32(const struct ref_attention *a, int64_t row_begin, i
         return; /* the plan has refused such sizes */
     }
     unsigned char *base = workspace;
-    const struct scratch s = {(int32_t *)(void *)(base + offset[0]),
-                              (float *)(void *)(base + offset[1]),
-                              (float *)(void *)(base + offset[2]),
-                              (float *)(void *)(base + offset[3]),
-                              (float *)(void *)(base + offset[4]),
-                              (float *)(void *)(base + offset[5])};
+    const struct scratch s = {
+        (int32_t *)(void *)(base + offset[0]), (float *)(void *)(base + offset[1]),
+        (float *)(void *)(base + offset[2]),   (float *)(void *)(base + offset[3]),
+        (float *)(void *)(base + offset[4]),   (float *)(void *)(base + offset[5])};
     for (int64_t index = row_begin; index < row_end; index++) {
         struct ref_row row = ref_find_row(a, index);
         int32_t visible = row.request < 0 ? -1 : ref_visible_nodes(a, &row, s.nodes);

@@ -42,46 +42,46 @@ enum ref_request_status {
  * `L` latent_dim, `P` rope_dim.
  */
 struct ref_attention {
-    int32_t batch;                /**< B >= 1. */
-    int32_t num_heads;            /**< H >= 1. */
-    int32_t latent_dim;           /**< L >= 1. */
-    int32_t rope_dim;             /**< P >= 0. */
-    int32_t max_nodes;            /**< Largest number of nodes of a request. */
-    int32_t mask_mode;            /**< enum ref_mask_mode. */
-    int32_t addressing;           /**< enum ref_addressing. */
-    int32_t page_size;            /**< Row table: tokens a page. CSR: 1. */
-    int32_t q_dtype;              /**< REF_F32 or REF_BF16. */
-    int32_t kv_dtype;             /**< REF_F32 or REF_BF16. */
-    int32_t o_dtype;              /**< REF_F32 or REF_BF16. */
-    int32_t length_dtype;         /**< indptr and prefix_len: REF_I32 or REF_I64. */
-    int32_t slot_dtype;           /**< slots, tree_slots, row_table: REF_I32 or REF_I64. */
-    int32_t lse_base2;            /**< 0: natural logarithm; 1: base 2. */
-    int64_t row_capacity;         /**< R >= 1: rows of q, o and lse. */
-    int64_t max_prefix_len;       /**< Largest prefix of a request. */
-    float scale;                  /**< Factor of the scores. */
-    const void *q_latent;         /**< [R,H,L] absorbed queries. */
-    const void *q_rope;           /**< [R,H,P] rope queries. */
-    int64_t q_latent_stride[2];   /**< Row and head stride. */
-    int64_t q_rope_stride[2];     /**< Row and head stride. */
-    const void *kv_latent;        /**< [slots,L] latent rows; also the values. */
-    const void *kv_rope;          /**< [slots,P] rope keys. */
-    int64_t kv_latent_stride;     /**< Row stride. */
-    int64_t kv_rope_stride;       /**< Row stride. */
-    const int32_t *node_indptr;   /**< [B+1] first query row of each request. */
-    const void *indptr;           /**< CSR: [B+1] start of each request in slots. */
-    const void *slots;            /**< CSR: prefix slots (then tree slots if tree_slots is NULL). */
-    const void *tree_slots;       /**< [R] slot of each query row, or NULL. */
-    const void *row_table;        /**< Table: [rows,row_table_stride] slots or page numbers. */
-    int64_t row_table_stride;     /**< Table: elements from one row to the next. */
-    const int32_t *table_rows;    /**< Table: [B] row of each request, or NULL for row b. */
-    const void *prefix_len;       /**< Table: [B] prefix lengths. */
-    const int32_t *parents;       /**< PARENTS: [R] parent node, -1 for the root. */
-    const uint32_t *mask_words;   /**< PACKED: [R,mask_stride_words], bit j%32 of word j/32. */
-    int64_t mask_stride_words;    /**< PACKED: words from one row to the next. */
-    void *o;                      /**< [R,H,L] output. */
-    int64_t o_stride[2];          /**< Row and head stride. */
-    float *lse;                   /**< [R,H] contiguous, or NULL. */
-    uint32_t *device_status;      /**< [B] enum ref_request_status bits, ORed in, or NULL. */
+    int32_t batch;              /**< B >= 1. */
+    int32_t num_heads;          /**< H >= 1. */
+    int32_t latent_dim;         /**< L >= 1. */
+    int32_t rope_dim;           /**< P >= 0. */
+    int32_t max_nodes;          /**< Largest number of nodes of a request. */
+    int32_t mask_mode;          /**< enum ref_mask_mode. */
+    int32_t addressing;         /**< enum ref_addressing. */
+    int32_t page_size;          /**< Row table: tokens a page. CSR: 1. */
+    int32_t q_dtype;            /**< REF_F32 or REF_BF16. */
+    int32_t kv_dtype;           /**< REF_F32 or REF_BF16. */
+    int32_t o_dtype;            /**< REF_F32 or REF_BF16. */
+    int32_t length_dtype;       /**< indptr and prefix_len: REF_I32 or REF_I64. */
+    int32_t slot_dtype;         /**< slots, tree_slots, row_table: REF_I32 or REF_I64. */
+    int32_t lse_base2;          /**< 0: natural logarithm; 1: base 2. */
+    int64_t row_capacity;       /**< R >= 1: rows of q, o and lse. */
+    int64_t max_prefix_len;     /**< Largest prefix of a request. */
+    float scale;                /**< Factor of the scores. */
+    const void *q_latent;       /**< [R,H,L] absorbed queries. */
+    const void *q_rope;         /**< [R,H,P] rope queries. */
+    int64_t q_latent_stride[2]; /**< Row and head stride. */
+    int64_t q_rope_stride[2];   /**< Row and head stride. */
+    const void *kv_latent;      /**< [slots,L] latent rows; also the values. */
+    const void *kv_rope;        /**< [slots,P] rope keys. */
+    int64_t kv_latent_stride;   /**< Row stride. */
+    int64_t kv_rope_stride;     /**< Row stride. */
+    const int32_t *node_indptr; /**< [B+1] first query row of each request. */
+    const void *indptr;         /**< CSR: [B+1] start of each request in slots. */
+    const void *slots;          /**< CSR: prefix slots (then tree slots if tree_slots is NULL). */
+    const void *tree_slots;     /**< [R] slot of each query row, or NULL. */
+    const void *row_table;      /**< Table: [rows,row_table_stride] slots or page numbers. */
+    int64_t row_table_stride;   /**< Table: elements from one row to the next. */
+    const int32_t *table_rows;  /**< Table: [B] row of each request, or NULL for row b. */
+    const void *prefix_len;     /**< Table: [B] prefix lengths. */
+    const int32_t *parents;     /**< PARENTS: [R] parent node, -1 for the root. */
+    const uint32_t *mask_words; /**< PACKED: [R,mask_stride_words], bit j%32 of word j/32. */
+    int64_t mask_stride_words;  /**< PACKED: words from one row to the next. */
+    void *o;                    /**< [R,H,L] output. */
+    int64_t o_stride[2];        /**< Row and head stride. */
+    float *lse;                 /**< [R,H] contiguous, or NULL. */
+    uint32_t *device_status;    /**< [B] enum ref_request_status bits, ORed in, or NULL. */
 };
 
 /**

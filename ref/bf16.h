@@ -59,7 +59,7 @@ REF_INLINE uint16_t ref_bf16_from_f32(float x) {
     return (h & 0x7fffu) == 0 ? (uint16_t)0 : h;
 }
 
-/** A float as it is stored: NaN is 0x7fc00000, zero is +0. @param x any value @return stored form */
+/** A float as stored: NaN is 0x7fc00000, zero is +0. @param x any value @return stored form */
 REF_INLINE float ref_canonical_f32(float x) {
     if (x != x) {
         return ref_f32_from_bits(0x7fc00000u);

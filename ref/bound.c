@@ -13,9 +13,8 @@
 #include "exp_log.h"
 #include "rows.h"
 
-/** Unit roundoff of float32 and of bfloat16. */
-#define U32 0x1p-24
-#define U16 0x1p-8
+#define U32 0x1p-24 /**< Unit roundoff of float32. */
+#define U16 0x1p-8  /**< Unit roundoff of bfloat16. */
 /** Relative error of ref_exp_f32 and ref_log_f32: 1 ulp is at most 2 u. */
 #define EXP_LOG_ERROR (2.0 * U32)
 /** A weight below ln 2^-126 is stored as 0. */
@@ -23,12 +22,12 @@
 
 /** Working arrays of a row. */
 struct bound_scratch {
-    int32_t *nodes;  /* [max_nodes] */
-    double *score;   /* [tokens] scores */
-    double *error;   /* [tokens] eq-bound-score */
-    double *sum;     /* [L] sum of w c */
-    double *size;    /* [L] sum of w |c| */
-    double *spread;  /* [L] sum of w eta |c| */
+    int32_t *nodes; /* [max_nodes] */
+    double *score;  /* [tokens] scores */
+    double *error;  /* [tokens] eq-bound-score */
+    double *sum;    /* [L] sum of w c */
+    double *size;   /* [L] sum of w |c| */
+    double *spread; /* [L] sum of w eta |c| */
 };
 
 /** Score and its bound (eq-bound-score) for one token. */
@@ -50,8 +49,7 @@ static void bound_score(const struct ref_attention *a, int64_t index, int32_t he
     double scale = (double)a->scale;
     double gamma = canonical_gamma(canonical_dot_roundings(width) + 1.0);
     *score = scale * dot;
-    *error = scale * (gamma * (size + query) + query) +
-             (scale * width + 1.0) * CANONICAL_TINY;
+    *error = scale * (gamma * (size + query) + query) + (scale * width + 1.0) * CANONICAL_TINY;
 }
 
 /** Adds the weighted rows of every token to the three sums over columns. */
@@ -86,9 +84,9 @@ static void bound_head(const struct ref_attention *a, int64_t index, int32_t hea
     for (int64_t v = 0; v < tokens; v++) {
         /* The error of a score becomes the relative error eta of its weight. */
         double shift = fabs(s->score[v] - maximum);
-        double eta = shift < INFINITY ? expm1(s->error[v] + U32 * shift) * (1.0 + EXP_LOG_ERROR) +
-                                            EXP_LOG_ERROR
-                                      : 0.0;
+        double eta = shift < INFINITY
+                         ? expm1(s->error[v] + U32 * shift) * (1.0 + EXP_LOG_ERROR) + EXP_LOG_ERROR
+                         : 0.0;
         s->error[v] = eta;
         double weight = exp(s->score[v] - maximum);
         total += weight;

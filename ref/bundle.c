@@ -7,17 +7,17 @@
 
 #include <string.h>
 
-#define PREAMBLE_BYTES 64
-#define ENTRY_BYTES 128
-#define CHECKSUM_OFFSET 24
-#define VERSION 1
+#define PREAMBLE_BYTES 64  /**< Bytes before the tensor table. */
+#define ENTRY_BYTES 128    /**< Bytes of an entry of the table. */
+#define CHECKSUM_OFFSET 24 /**< Where the checksum stands. */
+#define VERSION 1          /**< The version that is read and written. */
 
 static const unsigned char magic[8] = {0x4b, 0x44, 0x54, 0x52, 0x0d, 0x0a, 0x1a, 0x0a};
 
 static const struct {
     const char *name;
     size_t bytes;
-} dtypes[] = {{"?", 0},    {"u8", 1},  {"i32", 4}, {"u32", 4},
+} dtypes[] = {{"?", 0},   {"u8", 1},   {"i32", 4}, {"u32", 4},
               {"i64", 8}, {"bf16", 2}, {"f32", 4}, {"f64", 8}};
 
 static int known_dtype(int32_t dtype) {
@@ -173,8 +173,8 @@ static int32_t parse_preamble(const unsigned char *file, size_t bytes, struct re
         return ref_fail(error, REF_BUNDLE_MAGIC, "magic", "this is not a kdtr bundle");
     }
     if (get(file + 8, 4) != VERSION) {
-        return ref_fail(error, REF_BUNDLE_VERSION, "version",
-                        "version %llu is not known, only 1", (unsigned long long)get(file + 8, 4));
+        return ref_fail(error, REF_BUNDLE_VERSION, "version", "version %llu is not known, only 1",
+                        (unsigned long long)get(file + 8, 4));
     }
     uint64_t count = get(file + 12, 4);
     if (count < 1 || count > REF_BUNDLE_MAX_TENSORS) {
@@ -192,7 +192,8 @@ static int32_t parse_preamble(const unsigned char *file, size_t bytes, struct re
                         "%llu tensors do not fit %zu bytes", (unsigned long long)count, bytes);
     }
     if (get(file + CHECKSUM_OFFSET, 8) != file_checksum(file, bytes)) {
-        return ref_fail(error, REF_BUNDLE_CHECKSUM, "checksum", "the bytes do not fit the checksum");
+        return ref_fail(error, REF_BUNDLE_CHECKSUM, "checksum",
+                        "the bytes do not fit the checksum");
     }
     memcpy(bundle->case_name, file + 32, REF_BUNDLE_CASE_BYTES);
     if (!valid_name(bundle->case_name, REF_BUNDLE_CASE_BYTES, 1)) {
@@ -258,9 +259,9 @@ int32_t ref_bundle_parse(const void *data, size_t bytes, struct ref_bundle *bund
         status = parse_entry(file, bytes, bundle, i, &end, error);
     }
     if (status == REF_OK && end != bytes) {
-        status = ref_fail(error, REF_BUNDLE_TRAILING, "file_bytes",
-                          "%zu bytes, but the last tensor ends at %llu", bytes,
-                          (unsigned long long)end);
+        status =
+            ref_fail(error, REF_BUNDLE_TRAILING, "file_bytes",
+                     "%zu bytes, but the last tensor ends at %llu", bytes, (unsigned long long)end);
     }
     return status;
 }

@@ -28,9 +28,9 @@ struct ref_tensor {
 
 /** A parsed or to-be-written bundle. The tensors point into memory that it does not own. */
 struct ref_bundle {
-    char case_name[REF_BUNDLE_CASE_BYTES];              /**< NUL-terminated. */
-    int32_t tensor_count;                               /**< 1 to 64. */
-    struct ref_tensor tensors[REF_BUNDLE_MAX_TENSORS];  /**< In file order. */
+    char case_name[REF_BUNDLE_CASE_BYTES];             /**< NUL-terminated. */
+    int32_t tensor_count;                              /**< 1 to 64. */
+    struct ref_tensor tensors[REF_BUNDLE_MAX_TENSORS]; /**< In file order. */
 };
 
 /** Bytes of an element. @param dtype enum ref_dtype @return bytes; 0 for an unknown dtype */

@@ -86,9 +86,9 @@ static void add_queries(struct builder *b) {
         void *q = append(b, name[part], dtype, 3, b->rows, c->num_heads, width[part]);
         int64_t count = (int64_t)b->rows * c->num_heads * width[part];
         for (int64_t i = 0; q != NULL && i < count; i++) {
-            ref_store_f32(q, dtype, i,
-                          2.0f * ref_random_normal(b->seed + STREAM_QUERY + (uint64_t)part,
-                                                   (uint64_t)i));
+            ref_store_f32(
+                q, dtype, i,
+                2.0f * ref_random_normal(b->seed + STREAM_QUERY + (uint64_t)part, (uint64_t)i));
         }
     }
 }
@@ -124,8 +124,7 @@ static void place_tokens(struct builder *b) {
     for (int32_t r = 0; r < c->batch; r++) {
         int64_t tokens = (int64_t)c->prefix_len[r] + c->num_nodes[r];
         for (int64_t t = 0; t < tokens; t++) {
-            b->token_slot[at++] =
-                order[page + t / b->page_size] * b->page_size + t % b->page_size;
+            b->token_slot[at++] = order[page + t / b->page_size] * b->page_size + t % b->page_size;
         }
         page += (tokens + b->page_size - 1) / b->page_size;
     }
@@ -137,11 +136,10 @@ static void add_cache(struct builder *b) {
     const struct ref_case *c = b->c;
     int32_t width = c->latent_dim + c->rope_dim;
     int32_t first_width = c->two_pools ? c->latent_dim : width;
-    void *first = append(b, c->two_pools ? "kv_latent" : "kv", c->kv_dtype, 2, b->num_slots,
-                         first_width, 1);
-    void *rope = c->two_pools
-                     ? append(b, "kv_rope", c->kv_dtype, 2, b->num_slots, c->rope_dim, 1)
-                     : NULL;
+    void *first =
+        append(b, c->two_pools ? "kv_latent" : "kv", c->kv_dtype, 2, b->num_slots, first_width, 1);
+    void *rope =
+        c->two_pools ? append(b, "kv_rope", c->kv_dtype, 2, b->num_slots, c->rope_dim, 1) : NULL;
     if (b->failed) {
         return;
     }
@@ -233,8 +231,9 @@ static void add_trees(struct builder *b) {
     }
     int32_t *node_indptr = append(b, "node_indptr", REF_I32, 1, c->batch + 1, 1, 1);
     int32_t *mode = append(b, "mask_mode", REF_I32, 0, 1, 1, 1);
-    void *tree_slots =
-        c->tree_list ? append(b, "tree_slots", c->wide ? REF_I64 : REF_I32, 1, b->rows, 1, 1) : NULL;
+    void *tree_slots = c->tree_list
+                           ? append(b, "tree_slots", c->wide ? REF_I64 : REF_I32, 1, b->rows, 1, 1)
+                           : NULL;
     int32_t *parents = c->any_mask == 0 ? append(b, "parents", REF_I32, 1, b->rows, 1, 1) : NULL;
     uint32_t *words = c->mask_mode == REF_MASK_PACKED
                           ? append(b, "mask_words", REF_U32, 2, b->rows, stride, 1)
@@ -274,8 +273,7 @@ static int32_t add_expected(struct builder *b, struct ref_error *error) {
     float *o = append(b, "o", REF_F32, 3, b->rows, c->num_heads, c->latent_dim);
     float *lse = append(b, "lse", REF_F32, 2, b->rows, c->num_heads, 1);
     struct ref_problem problem;
-    int32_t status =
-        b->failed ? REF_OUT_OF_MEMORY : ref_problem_bind(&b->bundle, &problem, error);
+    int32_t status = b->failed ? REF_OUT_OF_MEMORY : ref_problem_bind(&b->bundle, &problem, error);
     size_t bytes = 0;
     if (status == REF_OK) {
         status = attention_reference_f32_workspace(&problem.call, &bytes);

@@ -10,6 +10,7 @@
 #include "attention.h"
 #include "case_builder.h"
 
+// clang-format off
 static const struct ref_case cases[] = {
     {"tree-tiny", "6 nodes over 5 tokens, small dimensions, to read by eye", 1, {5}, {6}, 2, 32, 8,
      REF_MASK_PARENTS, REF_F32, .window = 3},
@@ -45,6 +46,7 @@ static const struct ref_case cases[] = {
     {"two-pools", "latent and rope pools of their own, tree slots of their own", 2, {90, 17},
      {6, 10}, 9, 512, 64, REF_MASK_PARENTS, REF_F32, .two_pools = 1, .tree_list = 1},
 };
+// clang-format on
 
 int32_t ref_case_count(void) {
     return (int32_t)(sizeof cases / sizeof cases[0]);

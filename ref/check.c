@@ -14,12 +14,11 @@ static int32_t check_slot(const struct ref_attention *a, const struct ref_extent
     int64_t slot = ref_visible_slot(a, row, node, v);
     if (slot < 0 || slot >= extents->num_slots) {
         const char *field = v >= row->prefix_len && a->tree_slots != NULL ? "tree_slots"
-                            : a->addressing == REF_ADDRESSING_CSR        ? "slots"
-                                                                         : "row_table";
+                            : a->addressing == REF_ADDRESSING_CSR         ? "slots"
+                                                                          : "row_table";
         return ref_fail(error, REF_BAD_SLOT, field,
                         "request %d, token %lld: slot %lld is outside the pool of %lld",
-                        row->request, (long long)v, (long long)slot,
-                        (long long)extents->num_slots);
+                        row->request, (long long)v, (long long)slot, (long long)extents->num_slots);
     }
     return REF_OK;
 }
@@ -35,9 +34,8 @@ static int32_t check_lists(const struct ref_attention *a, const struct ref_exten
         int64_t table_row = a->table_rows != NULL ? a->table_rows[row->request] : row->request;
         if (table_row < 0 || (extents->table_rows >= 0 && table_row >= extents->table_rows)) {
             const char *field = a->table_rows != NULL ? "table_rows" : "row_table";
-            return ref_fail(error, REF_BAD_INDPTR, field,
-                            "request %d: the table has no row %lld", row->request,
-                            (long long)table_row);
+            return ref_fail(error, REF_BAD_INDPTR, field, "request %d: the table has no row %lld",
+                            row->request, (long long)table_row);
         }
         int64_t pages = (tokens + a->page_size - 1) / a->page_size;
         if (pages > a->row_table_stride) {

@@ -9,10 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-/* A bit for each dtype, for the allowed set of a tensor. */
+/** A bit for each dtype, for the allowed set of a tensor. */
 #define BIT(dtype) (1u << (dtype))
-#define FLOATS (BIT(REF_F32) | BIT(REF_BF16))
-#define INDICES (BIT(REF_I32) | BIT(REF_I64))
+#define FLOATS (BIT(REF_F32) | BIT(REF_BF16)) /**< Element types of values. */
+#define INDICES (BIT(REF_I32) | BIT(REF_I64)) /**< Element types of lengths and slots. */
 
 /** What the binder knows while it works. */
 struct binder {
@@ -164,8 +164,8 @@ static int32_t bind_addressing(const struct binder *b, struct ref_extents *exten
     const int64_t any[2] = {-1, -1};
     const int64_t batch[1] = {a->batch};
     const int64_t batch_plus_one[1] = {(int64_t)a->batch + 1};
-    a->addressing = ref_bundle_find(b->bundle, "row_table") != NULL ? REF_ADDRESSING_TABLE
-                                                                    : REF_ADDRESSING_CSR;
+    a->addressing =
+        ref_bundle_find(b->bundle, "row_table") != NULL ? REF_ADDRESSING_TABLE : REF_ADDRESSING_CSR;
     int table = a->addressing == REF_ADDRESSING_TABLE;
     int32_t status = table ? need(b, "row_table", 1, INDICES, 2, any, &t)
                            : need(b, "slots", 1, INDICES, 1, any, &t);
@@ -187,8 +187,8 @@ static int32_t bind_addressing(const struct binder *b, struct ref_extents *exten
     status = need_int(b, "page_size", table, 1, &a->page_size);
     int32_t size = a->page_size;
     if (status == REF_OK && size != 1 && size != 16 && size != 32 && size != 64 && size != 128) {
-        return ref_fail(b->error, REF_INVALID_ARGUMENT, "page_size", "%d is not 1, 16, 32, 64 or 128",
-                        size);
+        return ref_fail(b->error, REF_INVALID_ARGUMENT, "page_size",
+                        "%d is not 1, 16, 32, 64 or 128", size);
     }
     if (status == REF_OK && table) {
         status = need(b, "table_rows", 0, BIT(REF_I32), 1, batch, &t);
@@ -238,9 +238,8 @@ static int32_t bind_limits(const struct binder *b) {
         }
         /* An upper bound serves: of a list that holds the tree too, its length. */
         const void *lengths = a->addressing == REF_ADDRESSING_TABLE ? a->prefix_len : a->indptr;
-        int64_t start = a->addressing == REF_ADDRESSING_TABLE
-                            ? 0
-                            : ref_load_index(lengths, a->length_dtype, r);
+        int64_t start =
+            a->addressing == REF_ADDRESSING_TABLE ? 0 : ref_load_index(lengths, a->length_dtype, r);
         int64_t stop = ref_load_index(lengths, a->length_dtype,
                                       a->addressing == REF_ADDRESSING_TABLE ? r : r + 1);
         int64_t prefix = start < 0 || stop < start ? 0 : stop - start;

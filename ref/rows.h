@@ -110,8 +110,7 @@ REF_INLINE int32_t ref_visible_nodes(const struct ref_attention *a, const struct
             nodes[high] = swap;
         }
     } else if (a->mask_mode == REF_MASK_PACKED) {
-        const uint32_t *words =
-            a->mask_words + (row->first_row + row->node) * a->mask_stride_words;
+        const uint32_t *words = a->mask_words + (row->first_row + row->node) * a->mask_stride_words;
         for (int32_t j = 0; j < row->num_nodes; j++) {
             if ((words[j / 32] >> (j % 32)) & 1u) {
                 nodes[count++] = j;

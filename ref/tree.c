@@ -35,8 +35,7 @@ void ref_tree_packed_mask(const int32_t *parents, int32_t num_nodes, int64_t str
         if (parents[i] < 0) {
             memset(row, 0, (size_t)stride_words * sizeof *row);
         } else {
-            memcpy(row, mask_words + parents[i] * stride_words,
-                   (size_t)stride_words * sizeof *row);
+            memcpy(row, mask_words + parents[i] * stride_words, (size_t)stride_words * sizeof *row);
         }
         row[i / 32] |= 1u << (i % 32);
     }

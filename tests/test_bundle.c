@@ -15,9 +15,9 @@
 #include "problem.h"
 
 static const char *const committed[] = {
-    "tests/data/tree-tiny.kdtr", "tests/data/tree-small.kdtr", "tests/data/masked-first.kdtr",
-    "tests/data/table-1.kdtr", "tests/data/module-deepseek-a.kdtr",
-    "tests/data/module-deepseek-b.kdtr"};
+    "tests/data/tree-tiny.kdtr",         "tests/data/tree-small.kdtr",
+    "tests/data/masked-first.kdtr",      "tests/data/table-1.kdtr",
+    "tests/data/module-deepseek-a.kdtr", "tests/data/module-deepseek-b.kdtr"};
 
 /** Reads a file whole; the caller frees it. */
 static unsigned char *read_file(const char *path, size_t *bytes) {
@@ -197,12 +197,12 @@ static void seal(unsigned char *file, size_t bytes) {
 
 /** One field of a file overwritten, with a checksum that fits. */
 struct forgery {
-    const char *what;   /**< For the message. */
-    size_t offset;      /**< Where; from the start of table entry 1 if in_entry. */
-    int in_entry;       /**< 1: offset is within table entry 1. */
-    const char *bytes;  /**< New bytes. */
-    size_t length;      /**< How many. */
-    int32_t code;       /**< Expected code. */
+    const char *what;  /**< For the message. */
+    size_t offset;     /**< Where; from the start of table entry 1 if in_entry. */
+    int in_entry;      /**< 1: offset is within table entry 1. */
+    const char *bytes; /**< New bytes. */
+    size_t length;     /**< How many. */
+    int32_t code;      /**< Expected code. */
 };
 
 static const struct forgery forgeries[] = {

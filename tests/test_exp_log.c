@@ -82,7 +82,7 @@ START_TEST(bf16_rounds_to_nearest_even) {
         uint32_t f32;
         uint16_t bf16;
     } pairs[] = {
-        {0x00000000, 0x0000}, {0x80000000, 0x0000}, /* -0 is stored as +0 */
+        {0x00000000, 0x0000}, {0x80000000, 0x0000},                       /* -0 is stored as +0 */
         {0x3f800000, 0x3f80}, {0x3f807fff, 0x3f80}, {0x3f808000, 0x3f80}, /* tie to even */
         {0x3f808001, 0x3f81}, {0x3f818000, 0x3f82},                       /* tie to even, up */
         {0x7f7f7fff, 0x7f7f}, {0x7f7f8000, 0x7f80}, {0x7f800000, 0x7f80}, /* overflow */

@@ -15,11 +15,11 @@
 
 /** What is done to a tensor. */
 enum change {
-    DROP,     /* the tensor is missing */
-    DTYPE,    /* its dtype is set to `value` */
-    RANK,     /* one dimension less */
-    SHAPE,    /* its first dimension is less by one */
-    ELEMENT   /* element `index` is set to `value` */
+    DROP,   /* the tensor is missing */
+    DTYPE,  /* its dtype is set to `value` */
+    RANK,   /* one dimension less */
+    SHAPE,  /* its first dimension is less by one */
+    ELEMENT /* element `index` is set to `value` */
 };
 
 /** One fault. */
@@ -150,8 +150,8 @@ START_TEST(every_fault_is_named) {
         int32_t code = ref_problem_bind(&bundle, &problem, &error);
         const char *field = fault->field != NULL ? fault->field : fault->tensor;
         ck_assert_msg(code == fault->code && strcmp(error.field, field) == 0,
-                      "%s, %s, fault %zu: code %d field %s: %s", fault->case_name, fault->tensor,
-                      i, code, error.field, error.text);
+                      "%s, %s, fault %zu: code %d field %s: %s", fault->case_name, fault->tensor, i,
+                      code, error.field, error.text);
         free(file);
     }
 }

@@ -17,8 +17,8 @@
 #include "random.h"
 
 START_TEST(bad_parents_are_refused) {
-    static const int32_t bad[][4] = {
-        {0, 0, 0, 0}, {-1, 1, 0, 0}, {-1, 0, 3, 0}, {-1, 0, -1, 0}, {-1, 0, 1, -2}, {1, 0, 0, 0}};
+    static const int32_t bad[][4] = {{0, 0, 0, 0},   {-1, 1, 0, 0},  {-1, 0, 3, 0},
+                                     {-1, 0, -1, 0}, {-1, 0, 1, -2}, {1, 0, 0, 0}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct ref_error error = {0};
         ck_assert_int_eq(ref_tree_check(bad[i], 4, &error), REF_BAD_TREE);

@@ -32,6 +32,7 @@ NUMPY_TYPE = {"u8": "<u1", "i32": "<i4", "u32": "<u4", "i64": "<i8", "bf16": "<u
 LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyz")
 NAME_BYTES = LETTERS | frozenset(b"0123456789_")
 CASE_BYTES = NAME_BYTES | frozenset(b"-.")
+CASE_FIRST = NAME_BYTES - frozenset(b"_")
 
 
 class BundleError(Exception):
@@ -147,7 +148,7 @@ def parse(data: bytes) -> tuple[str, list[Tensor]]:
         raise BundleError("TRUNCATED", "tensor_table")
     if checksum != file_checksum(data):  # step 7
         raise BundleError("CHECKSUM", "checksum")
-    case_name = padded_text(case, CASE_BYTES, CASE_BYTES)
+    case_name = padded_text(case, CASE_BYTES, CASE_FIRST)
     if case_name is None:  # step 8
         raise BundleError("HEADER", "case_name")
     tensors: list[Tensor] = []

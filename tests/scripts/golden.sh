@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Hashes every named case that a build of ref_bits writes and compares with tests/data/golden.sha256:
+# Hashes every named case that a build of ref_bits writes; compares with tests/data/golden.sha256:
 #   golden.sh GATE LABEL PROGRAM [RUNNER...]
 # Inputs and the reference's outputs are both in a bundle, so equal hashes are equal bits.
 # A PROGRAM that starts with SKIP says why it could not be built. KDTR_TEST_SCALE=small leaves out

@@ -12,9 +12,13 @@ function result(verdict, text) {
 }
 function finish() {
     if (log_name == "") return
-    if (exit_code == "") result("fail", "it did not end: " log_name)
-    else if (exit_code != 0 && count["fail"] == 0) result("fail", "exit code " exit_code ": " log_name)
-    else if (count["pass"] + count["fail"] + count["skip"] == 0) result("fail", "no test ran: " log_name)
+    if (exit_code == "") {
+        result("fail", "it did not end: " log_name)
+    } else if (exit_code != 0 && count["fail"] == 0) {
+        result("fail", "exit code " exit_code ": " log_name)
+    } else if (count["pass"] + count["fail"] + count["skip"] == 0) {
+        result("fail", "no test ran: " log_name)
+    }
 }
 FNR == 1 { finish(); log_name = FILENAME; place = "cpu"; exit_code = ""; split("", count) }
 /^PLACE / { place = $2 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file
+ * The help texts.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "tool.h"
+
+static const char general[] =
+    "kdtr - verify attention for tree speculative decoding of MLA models\n"
+    "\n"
+    "Usage:\n"
+    "  kdtr gen CASE -o FILE      write a named problem with its expected result\n"
+    "  kdtr gen --list            list the named problems\n"
+    "  kdtr info FILE             say what a bundle holds\n"
+    "  kdtr verify FILE           run the problem of a bundle and compare\n"
+    "  kdtr help [COMMAND]        this text, or the help of a command\n"
+    "  kdtr --version             version of the tool and of its numerics\n"
+    "\n"
+    "Exit codes:\n"
+    "  0  agreement, or the command did its work\n"
+    "  1  a result differs from what was expected\n"
+    "  2  bad input or usage\n"
+    "\n"
+    "Examples:\n"
+    "  kdtr gen tree-small -o tree.kdtr && kdtr verify tree.kdtr\n"
+    "  kdtr verify tests/data/module-deepseek-a.kdtr\n";
+
+static const char gen[] =
+    "kdtr gen - write a named problem\n"
+    "\n"
+    "Usage:\n"
+    "  kdtr gen CASE -o FILE\n"
+    "  kdtr gen --list\n"
+    "\n"
+    "Generates the problem CASE with the expected output of the float32 reference and writes\n"
+    "it to FILE as a bundle. The bytes are the same on every machine. FILE is replaced whole or\n"
+    "left as it was.\n"
+    "\n"
+    "Options:\n"
+    "  -o FILE   file to write\n"
+    "  --list    list the cases, one a line, with what each is for\n";
+
+static const char info[] =
+    "kdtr info - say what a bundle holds\n"
+    "\n"
+    "Usage:\n"
+    "  kdtr info FILE\n"
+    "\n"
+    "Checks FILE and prints its case, its tensors (name, dtype, shape, bytes) and the geometry\n"
+    "of its problem.\n";
+
+static const char verify[] =
+    "kdtr verify - run the problem of a bundle and compare\n"
+    "\n"
+    "Usage:\n"
+    "  kdtr verify FILE [--backend NAME] [--threads N]\n"
+    "\n"
+    "Checks FILE, runs its problem, draws each request's tree with the log-sum-exp of each node\n"
+    "(head 0), and compares with the expected tensors in FILE.\n"
+    "\n"
+    "A problem with o and lse must be met in every bit. A problem captured from a model's own\n"
+    "attention module must be met within the bound of float32 arithmetic: its queries are\n"
+    "absorbed first, and the output is expanded before it is compared. For each tensor the\n"
+    "worst error is printed, where it is, and the bound there.\n"
+    "\n"
+    "Options:\n"
+    "  --backend reference   the float32 C reference on the CPU (default)\n"
+    "  --backend naive       the naive kernel on the first CUDA device\n"
+    "  --threads N           threads of the reference, 1 to 256 (default 1)\n"
+    "\n"
+    "Exit codes:\n"
+    "  0  agreement\n"
+    "  1  mismatch\n"
+    "  2  bad input or usage; also where there is no CUDA device\n";
+
+static const struct {
+    const char *name;
+    const char *text;
+} texts[] = {{"gen", gen}, {"info", info}, {"verify", verify}, {"help", general}};
+
+int tool_print_help(const char *command) {
+    if (command == NULL) {
+        fputs(general, stdout);
+        return TOOL_AGREE;
+    }
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (strcmp(command, texts[i].name) == 0) {
+            fputs(texts[i].text, stdout);
+            return TOOL_AGREE;
+        }
+    }
+    return tool_usage(NULL, "there is no command '%s'", command);
+}
+
+int tool_help(int argc, char **argv) {
+    if (argc > 1) {
+        return tool_usage(NULL, "help takes one command");
+    }
+    return tool_print_help(argc == 1 ? argv[0] : NULL);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file
+ * What the sources of the command-line tool share. The tool is written on the public ABI alone.
+ */
+#ifndef CAPI_TOOL_TOOL_H
+#define CAPI_TOOL_TOOL_H
+
+#include "kdtr_bundle.h"
+
+/** Exit codes. */
+enum tool_exit {
+    TOOL_AGREE = 0,    /**< Everything agrees, or the command did its work. */
+    TOOL_MISMATCH = 1, /**< A result is not what was expected. */
+    TOOL_BAD_INPUT = 2 /**< Bad input or usage. */
+};
+
+/** A command: its arguments follow its name. @param argc count @param argv them @return exit */
+typedef int tool_command(int argc, char **argv);
+
+tool_command tool_gen;    /**< `kdtr gen` */
+tool_command tool_info;   /**< `kdtr info` */
+tool_command tool_verify; /**< `kdtr verify` */
+tool_command tool_help;   /**< `kdtr help` */
+
+/**
+ * Reports an error of the library on one line.
+ * @param subject file or case that it is about
+ * @param error   what the library filled
+ * @return TOOL_BAD_INPUT
+ */
+int tool_fail(const char *subject, const kdtr_error *error);
+
+/**
+ * Reports wrong usage and points to the help.
+ * @param command command, or NULL
+ * @param format  printf format
+ * @return TOOL_BAD_INPUT
+ */
+int tool_usage(const char *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** Prints the help of a command. @param command its name, or NULL @return 1 if there is none */
+int tool_print_help(const char *command);
+
+/** A problem with its bundle, bound to a context: what `verify` works on. */
+struct tool_session {
+    const char *path;          /**< File name. */
+    kdtr_bundle *bundle;       /**< The bundle. */
+    kdtr_problem problem;      /**< Its problem. */
+    kdtr_context *context;     /**< Where it runs. */
+    kdtr_plan *plan;           /**< Plan of the run. */
+    int32_t threads;           /**< --threads, 0 if not given. */
+    int naive;                 /**< 1: --backend naive. */
+    void *cuda_library;        /**< Handle of libkdtr_cuda, or NULL. */
+    float *o;                  /**< [R,H,L] our output. */
+    float *lse;                /**< [R,H] our output. */
+    float *q_latent;           /**< Module problem: [R,H,L] absorbed queries. */
+};
+
+/**
+ * Opens the context: the CPU's, or the first CUDA device through libkdtr_cuda.
+ * @param session naive is read; context and cuda_library are set
+ * @param error   filled on failure
+ * @return kdtr_status
+ */
+int32_t tool_open_context(struct tool_session *session, kdtr_error *error);
+
+/**
+ * Copies the arguments to the context's memory, runs, and copies o and lse back.
+ * @param session o, lse and plan are set
+ * @param error   filled on failure
+ * @return kdtr_status
+ */
+int32_t tool_run(struct tool_session *session, kdtr_error *error);
+
+/** Draws the trees of all requests with each node's lse. @param session after tool_run */
+void tool_draw_trees(const struct tool_session *session);
+
+/**
+ * Compares with the bundle's expected tensors and prints a line for each.
+ * @param session after tool_run
+ * @param error   filled on failure
+ * @return TOOL_AGREE, TOOL_MISMATCH, or TOOL_BAD_INPUT with `error` filled
+ */
+int tool_compare(const struct tool_session *session, kdtr_error *error);
+
+/** Whether standard output takes colours. @return 1 on a terminal without NO_COLOR */
+int tool_colour(void);
+
+#endif

@@ -1,0 +1,169 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# GATE: P0-11
+# The house rules on trial: a tiny tree that keeps them passes; each violation planted in a copy of
+# it fails, by its rule and no other.
+set -u
+export LC_ALL=C
+
+rules=$(cd "$(dirname "$0")" && pwd)/house_rules.sh
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+trap 'exit 2' INT TERM
+cases=0
+failures=0
+
+# Written so that this file does not hold what it plants.
+gate="GATE: P0"
+case_of="tcase_create(\"P0"
+label=eq
+spdx="SPDX-License-Identifier: Apache-2.0"
+
+# file PATH TEXT: writes a file of the tree, \n and octal escapes meant.
+file() {
+    mkdir -p "$(dirname "$work/tree/$1")"
+    printf '%b' "$2" >"$work/tree/$1"
+}
+
+make_tree() {
+    file phases/phase0.md "# Phase 0\n\n### P0-1 Bundles {#p0_1}\n\nStatus: built\n\n"
+    file phases/phase1.md "# Phase 1\n\n### P1-1 The bound\nStatus: planned\n"
+    file spec/notation.md "# Notation\n\nUTF-8 \303\227 is fine.\n\n**($label-score)**\n"
+    file ref/a.h "// $spdx\nint a(void);\n"
+    file ref/a.c "// $spdx\n#include \"a.h\"\n#include <math.h>
+int a(void) {\n    return 1;\n}\n"
+    file kernels/k.cu "// $spdx\n#include <cuda_runtime.h>\n#include \"ref/a.h\"
+#include \"simt.h\"
+/* $label-score */\n__global__ void k(void) {\n}\n"
+    file kernels/ptx.cuh "// $spdx\nstatic int p(void) { asm volatile(\"\"); }\n"
+    file capi/c.c "// $spdx\n#include \"../ref/a.h\"\n#include \"../kernels/ptx.cuh\"\n"
+    file tests/simt/simt.h "// $spdx\n__device__ int s;\n"
+    file tests/bounds.h "// $spdx\n#define SMALL 1e-3\n"
+    file tests/test_a.c "// $spdx\n#include \"ref/a.h\"\n#include \"bounds.h\"
+const double x = 1e-3; /* not a tolerance: a step */ /* 1e-4 */\nvoid t(void) {
+    $case_of-1 bundles\");\n}\n"
+    file tests/scripts/t.sh "#!/bin/sh\n# $spdx\nexit 0\n"
+    file bench/results/r.json '{\t"rows": [] }'
+    file build.ninja "# $spdx\nbuild x: cc ref/a.c kernels/k.cu capi/c.c | tests/test_a.c\n"
+}
+
+# run RULE NAME: the copy must fail by RULE only; an empty RULE must pass.
+run() {
+    cases=$((cases + 1))
+    (cd "$work/copy" && sh "$rules") >"$work/log" 2>&1
+    status=$?
+    others=$(grep -v -e "^$1: [^:]*:[0-9]*: ." -e '^NOT BUILT ' -e '^house rules: ' "$work/log")
+    if [ -n "$1" ]; then
+        hits=$(grep -c "^$1: [^:]*:[0-9]*: ." "$work/log")
+        [ "$status" -eq 1 ] && [ "$hits" -gt 0 ] && [ -z "$others" ] && return
+    else
+        [ "$status" -eq 0 ] && [ -z "$others" ] && return
+    fi
+    failures=$((failures + 1))
+    echo "FAIL: $2: status $status, expected rule '${1:-none}', got:"
+    sed 's/^/    /' "$work/log"
+}
+
+copy() {
+    rm -rf "$work/copy"
+    cp -r "$work/tree" "$work/copy"
+}
+
+# plant RULE FILE TEXT: TEXT at the end of FILE breaks RULE.
+plant() {
+    copy
+    mkdir -p "$(dirname "$work/copy/$2")"
+    printf '%b' "$3" >>"$work/copy/$2"
+    run "$1" "$2 + $3"
+}
+
+# change RULE FILE SED: an edit of FILE breaks RULE.
+change() {
+    copy
+    sed "$3" "$work/tree/$2" >"$work/copy/$2"
+    run "$1" "$2 ~ $3"
+}
+
+# lines COUNT TEXT: TEXT, COUNT times.
+lines() {
+    awk -v count="$1" -v text="$2" 'BEGIN { while (count-- > 0) { printf "%s\\n", text } }'
+}
+
+try_links() {
+    change gate phases/phase0.md 's/P0-1/P0-3/'
+    change gate phases/phase0.md 's/built/planned/'
+    change gate phases/phase0.md '/Status/d'
+    change gate phases/phase0.md 's/built/done/'
+    change gate tests/test_a.c 's/P0-1/P0-2/'
+    change gate tests/test_a.c 's|tcase|// tcase|'
+    change gate phases/phase0.md 's/^### P0-1/#### P0-1/'
+    change '' tests/test_a.c 's/tcase_create(/test_tcase(suite, /'
+    change '' tests/test_a.c 's/tcase_create(/test_tcase(suite,\n    /'
+    change gate tests/test_a.c 's/tcase_create("P0-1/test_tcase(suite, "P0-2/'
+    plant gate phases/phase0.md '### P0-1 Again\nStatus: built\n'
+    plant gate phases/phase0.md '### P1-7 Lost\nStatus: planned\n'
+    plant gate tests/scripts/t.sh "# $gate-9\n"
+    change list build.ninja 's|ref/a\.c||'
+    plant list tests/fuzz/f.c "// $spdx\n"
+    plant equation ref/a.c "/* see $label-nothing */\n"
+    plant equation spec/notation.md "**($label-score)**\n"
+}
+
+try_code() {
+    plant include ref/a.c '#include "../capi/c.h"\n'
+    plant include ref/a.c '#include <cuda_runtime.h>\n'
+    plant include ref/a.c '#include "kernels/ptx.cuh"\n'
+    plant include kernels/k.cu '#include "capi/c.c"\n'
+    plant include kernels/k.cu '#include "bounds.h"\n'
+    plant include kernels/k.cu '#include <cuda_bf16.h>\n'
+    plant include capi/c.c '#include "../tests/bounds.h"\n'
+    plant include capi/c.c '#include "simt.h"\n'
+    plant include bench/b.h "// $spdx\n#include \"bounds.h\"\n"
+    plant cuda ref/a.c 'static __device__ int d;\n'
+    plant cuda tests/test_a.c 'void f(void) { k<<<1, 1>>>(); }\n'
+    plant ptx kernels/k.cu 'void q(void) { asm volatile("mov"); }\n'
+    plant ptx capi/c.c 'void q(void) { __asm__("nop"); }\n'
+    plant tolerance tests/test_a.c 'double y = 2e-6f;\n'
+    plant tolerance capi/c.c 'double y = 1.5E-3;\n'
+    plant tolerance tests/test_a.c 'double y = 0.0001;\n'
+    plant '' tests/test_a.c '/* 1e-3, __global__,\n asm("x") */ char *s = "1e-3 /*"; // <<<\n'
+}
+
+try_text() {
+    change spdx ref/a.c 1d
+    change spdx build.ninja 1d
+    change spdx tests/scripts/t.sh 2d
+    plant file-length ref/a.h "$(lines 400 'extern int z;')"
+    plant function-length ref/a.c "int b(void)\n{\n$(lines 68 '    ;')}\n"
+    plant function-length ref/a.c "static int b(int x,\n    int y) {\n$(lines 68 '    ;')}\n"
+    plant function-length tests/scripts/t.sh "f() {\n$(lines 69 '    :')}\n"
+    plant '' ref/a.c "int b(void) {\n$(lines 68 '    ;')}\nint t[] = {\n$(lines 80 '    1,')};\n"
+    plant line-length ref/a.h "/* $(lines 1 "$(printf '%098d' 0)")*/\n"
+    plant tab ref/a.h '\tint z;\n'
+    plant tab phases/phase1.md 'a\tb\n'
+    plant trailing-blank ref/a.h 'int z; \n'
+    plant trailing-blank spec/notation.md 'text\r\n'
+    plant final-newline ref/a.h 'int z;'
+    plant final-newline spec/notation.md 'text'
+    plant unicode ref/a.h '/* \303\227 */\n'
+    plant unicode spec/notation.md 'a\302\240b\n'
+    plant unicode spec/notation.md 'a\342\200\213b\n'
+    plant word spec/notation.md 'see ../sha''red/x\n'
+    plant word bench/results/r.json '"/wor''k/x"\n'
+}
+
+make_tree
+copy
+run '' 'the clean tree'
+grep -q '^NOT BUILT P1-1 The bound$' "$work/log" || {
+    echo "FAIL: a planned gate is not listed as NOT BUILT"
+    failures=$((failures + 1))
+}
+try_links
+try_code
+try_text
+[ "$failures" -eq 0 ] || {
+    echo "house rules selftest: $cases cases, $failures failures"
+    exit 1
+}
+echo "house rules selftest: $cases cases, 0 failures"
