@@ -168,7 +168,7 @@ static int32_t open_device(kdtr_context *context, kdtr_error *error) {
     if (cause != cudaSuccess) {
         return cuda_fail(error, KDTR_DEVICE_ERROR, "open device", cause);
     }
-    strncpy(context->device_name, properties.name, sizeof context->device_name - 1);
+    memcpy(context->device_name, properties.name, sizeof context->device_name - 1);
     return KDTR_OK;
 }
 

@@ -23,8 +23,8 @@ static inline double test_gamma_f64(double roundings) {
 }
 
 /**
- * Largest relative error of the libm's exp and log in float64. The C standard asks for nothing; glibc
- * documents 1 ulp, musl's is the same code. One ulp is at most 2 u; doubled to be safe.
+ * Largest relative error of the libm's exp and log in float64. The C standard asks for nothing;
+ * glibc documents 1 ulp, musl's is the same code. One ulp is at most 2 u; doubled to be safe.
  */
 #define TEST_EXP_ERROR_F64 (4.0 * TEST_UNIT_F64)
 
@@ -54,8 +54,8 @@ static inline double test_absorption_bound_f64(double score_error, double weight
 }
 
 /**
- * The same for lse = m + log(sum): the sum errs by a weight's error and gamma of tokens, relatively,
- * the maximum by score_error; then the logarithm and the addition round.
+ * The same for lse = m + log(sum): the sum errs by a weight's error and gamma of tokens,
+ * relatively, the maximum by score_error; then the logarithm and the addition round.
  *
  * @param score_error largest error of a score on either side
  * @param lse         lse

@@ -76,8 +76,8 @@ static int compare_exact(const struct tool_session *s) {
     int code = TOOL_AGREE;
     for (size_t i = 0; i < 2; i++) {
         const kdtr_tensor *tensor = pairs[i].tensor;
-        struct finding f = compare(pairs[i].actual, tensor->data, NULL,
-                                   tensor->bytes / sizeof(float));
+        struct finding f =
+            compare(pairs[i].actual, tensor->data, NULL, tensor->bytes / sizeof(float));
         print_finding(tensor, &f, 1, f.beyond == 0 ? "ok" : "MISMATCH");
         code = f.beyond == 0 ? code : TOOL_MISMATCH;
     }
@@ -141,9 +141,9 @@ static int compare_module(const struct tool_session *s, kdtr_error *error) {
                           (int32_t)p->module_output.shape[2], c->latent_dim, s->o,
                           p->kv_b_proj.data, out);
         struct finding f = compare(out, p->module_output.data, bound, count);
-        const char *verdict = f.beyond > 0          ? "MISMATCH"
+        const char *verdict = f.beyond > 0         ? "MISMATCH"
                               : !(f.largest > 0.0) ? "MISMATCH: all zero, nothing was checked"
-                                                    : "ok";
+                                                   : "ok";
         print_finding(&p->module_output, &f, 0, verdict);
         code = strcmp(verdict, "ok") == 0 ? TOOL_AGREE : TOOL_MISMATCH;
     }

@@ -34,8 +34,8 @@ int32_t tool_open_context(struct tool_session *session, kdtr_error *error) {
 /** Tensors of the bundle in the context's memory; one that nothing points into stays NULL. */
 struct staging {
     struct tool_session *session;
-    void *tensor[64];  /* a bundle has at most 64 tensors */
-    void *q_latent;    /* of a module problem */
+    void *tensor[64]; /* a bundle has at most 64 tensors */
+    void *q_latent;   /* of a module problem */
     void *o;
     void *lse;
     void *workspace;
@@ -51,8 +51,8 @@ static void *stage(struct staging *g, const void *source, size_t bytes) {
         g->status = kdtr_memory_alloc(context, bytes, &memory, g->error);
     }
     if (g->status == KDTR_OK && source != NULL) {
-        g->status = kdtr_memory_copy(context, memory, source, bytes, KDTR_COPY_TO_DEVICE, NULL,
-                                     g->error);
+        g->status =
+            kdtr_memory_copy(context, memory, source, bytes, KDTR_COPY_TO_DEVICE, NULL, g->error);
     }
     return memory;
 }
@@ -118,8 +118,7 @@ int32_t tool_run(struct tool_session *session, kdtr_error *error) {
     args.lse = g.lse = stage(&g, NULL, pairs * sizeof(float));
     g.workspace = stage(&g, NULL, workspace_bytes);
     if (g.status == KDTR_OK) {
-        g.status =
-            kdtr_run(session->plan, &args, g.workspace, workspace_bytes, NULL, error);
+        g.status = kdtr_run(session->plan, &args, g.workspace, workspace_bytes, NULL, error);
     }
     if (g.status == KDTR_OK) {
         g.status = kdtr_memory_copy(session->context, session->o, g.o, o_bytes, KDTR_COPY_TO_HOST,

@@ -37,25 +37,24 @@ int tool_fail(const char *subject, const kdtr_error *error);
  * @param format  printf format
  * @return TOOL_BAD_INPUT
  */
-int tool_usage(const char *command, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+int tool_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** Prints the help of a command. @param command its name, or NULL @return 1 if there is none */
 int tool_print_help(const char *command);
 
 /** A problem with its bundle, bound to a context: what `verify` works on. */
 struct tool_session {
-    const char *path;          /**< File name. */
-    kdtr_bundle *bundle;       /**< The bundle. */
-    kdtr_problem problem;      /**< Its problem. */
-    kdtr_context *context;     /**< Where it runs. */
-    kdtr_plan *plan;           /**< Plan of the run. */
-    int32_t threads;           /**< --threads, 0 if not given. */
-    int naive;                 /**< 1: --backend naive. */
-    void *cuda_library;        /**< Handle of libkdtr_cuda, or NULL. */
-    float *o;                  /**< [R,H,L] our output. */
-    float *lse;                /**< [R,H] our output. */
-    float *q_latent;           /**< Module problem: [R,H,L] absorbed queries. */
+    const char *path;      /**< File name. */
+    kdtr_bundle *bundle;   /**< The bundle. */
+    kdtr_problem problem;  /**< Its problem. */
+    kdtr_context *context; /**< Where it runs. */
+    kdtr_plan *plan;       /**< Plan of the run. */
+    int32_t threads;       /**< --threads, 0 if not given. */
+    int naive;             /**< 1: --backend naive. */
+    void *cuda_library;    /**< Handle of libkdtr_cuda, or NULL. */
+    float *o;              /**< [R,H,L] our output. */
+    float *lse;            /**< [R,H] our output. */
+    float *q_latent;       /**< Module problem: [R,H,L] absorbed queries. */
 };
 
 /**

@@ -76,10 +76,10 @@ static int32_t prepare(struct tool_session *s, kdtr_error *error) {
     s->problem.args.q_latent = s->q_latent;
     s->problem.args.q_latent_stride[0] = (int64_t)c->num_heads * c->latent_dim;
     s->problem.args.q_latent_stride[1] = c->latent_dim;
-    int32_t status = kdtr_absorb_query(
-        c->row_capacity, c->num_heads, (int32_t)s->problem.q_nope.shape[2],
-        (int32_t)s->problem.module_output.shape[2], c->latent_dim, s->problem.q_nope.data,
-        s->problem.kv_b_proj.data, s->q_latent);
+    int32_t status =
+        kdtr_absorb_query(c->row_capacity, c->num_heads, (int32_t)s->problem.q_nope.shape[2],
+                          (int32_t)s->problem.module_output.shape[2], c->latent_dim,
+                          s->problem.q_nope.data, s->problem.kv_b_proj.data, s->q_latent);
     if (status != KDTR_OK) {
         snprintf(error->text, sizeof error->text, "its sizes are beyond what can be absorbed");
         snprintf(error->field, sizeof error->field, "kv_b_proj");

@@ -48,6 +48,8 @@ violations=$(printf '%s\n' "$report" | grep -v -e '^NOT BUILT ' -e '^$')
 if [ -n "$violations" ]; then
     printf '%s\n' "$violations"
     echo "house rules: $(printf '%s\n' "$violations" | awk 'END { print NR }') violations"
+    echo "not ok P0-11 house rules"
     exit 1
 fi
 echo "house rules: $(printf '%s\n' "$files" | awk 'END { print NR }') files, 0 violations"
+echo "ok P0-11 house rules"

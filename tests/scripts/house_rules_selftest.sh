@@ -164,6 +164,8 @@ try_code
 try_text
 [ "$failures" -eq 0 ] || {
     echo "house rules selftest: $cases cases, $failures failures"
+    echo "not ok P0-11 house rules selftest"
     exit 1
 }
 echo "house rules selftest: $cases cases, 0 failures"
+echo "ok P0-11 house rules selftest"

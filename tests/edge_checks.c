@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file
+ * Checks of gate P0-8.
+ */
+#include "edge_checks.h"
+
+#include <stdio.h>
+
+#include "check_main.h"
+
+int edge_run(int32_t implementation, const struct test_problem *problem,
+             struct test_outputs *outputs) {
+    struct test_session session;
+    if (!test_affordable(test_implementation_at(implementation), &problem->call)) {
+        return 0;
+    }
+    ck_assert_msg(test_session_open(test_implementation_at(implementation), &session) == 0, "%s",
+                  session.text);
+    ck_assert_msg(test_run(&session, problem, outputs) == 0, "%s: %s", problem->spec.name,
+                  session.text);
+    test_session_close(&session);
+    return 1;
+}
+
+void edge_check_problem(const struct test_problem *problem, int32_t trivial) {
+    struct harness_expected expected;
+    harness_expect(problem, &expected);
+    expected.trivial = trivial;
+    for (int32_t k = 0; k < test_implementation_count(); k++) {
+        struct test_outputs outputs;
+        struct harness_report report;
+        if (!edge_run(k, problem, &outputs)) {
+            printf("P0-8 %s: %s not run: too large\n", test_implementation_at(k)->name,
+                   problem->spec.name);
+            continue;
+        }
+        ck_assert_msg(harness_check(problem, &expected, &outputs, &report) == 0, "%s: %s: %s",
+                      test_implementation_at(k)->name, problem->spec.name, report.text);
+        test_outputs_free(&outputs);
+    }
+    harness_expected_free(&expected);
+}
+
+void edge_check_record(const struct test_case *record, int32_t trivial) {
+    struct test_problem problem;
+    test_problem_make(record, &problem);
+    edge_check_problem(&problem, trivial);
+    test_problem_free(&problem);
+}
+
+void edge_check_same_bits(const struct test_case *one, const struct test_case *other) {
+    struct test_problem problems[2];
+    test_problem_make(one, &problems[0]);
+    test_problem_make(other, &problems[1]);
+    for (int32_t k = 0; k < test_implementation_count(); k++) {
+        struct test_outputs outputs[2];
+        struct harness_report report;
+        if (edge_run(k, &problems[0], &outputs[0]) && edge_run(k, &problems[1], &outputs[1])) {
+            int differs =
+                harness_same_bits(&outputs[0], &outputs[1], TEST_TRIVIAL_IS_ERROR, &report);
+            ck_assert_msg(!differs, "%s: %s and %s: %s", test_implementation_at(k)->name, one->name,
+                          other->name, report.text);
+            test_outputs_free(&outputs[0]);
+            test_outputs_free(&outputs[1]);
+        }
+    }
+    test_problem_free(&problems[0]);
+    test_problem_free(&problems[1]);
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file
+ * Gate P0-5: the naive kernel gives every bit of the reference: o, lse and device_status. It
+ * needs KDTR_TEST_CUDA, and is one source for two programs: linked with the emulated library and
+ * with the one for a GPU. Without KDTR_TEST_CUDA there is no such test, and the program fails.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "../capi/kdtr_bundle.h"
+#include "case_table.h"
+#include "check_main.h"
+#include "harness.h"
+
+#ifdef KDTR_TEST_CUDA
+
+/** Runs a problem with the reference and with every other implementation. Returns runs made. */
+static int compare_bits(const char *name, const struct test_problem *problem, int32_t trivial,
+                        struct test_outputs *reference) {
+    struct test_session session;
+    int runs = 0;
+    ck_assert_msg(test_session_open(test_implementation_at(0), &session) == 0, "%s", session.text);
+    ck_assert_msg(test_run(&session, problem, reference) == 0, "%s: %s", name, session.text);
+    test_session_close(&session);
+    for (int32_t i = 1; i < test_implementation_count(); i++) {
+        const struct test_implementation *implementation = test_implementation_at(i);
+        struct test_outputs outputs;
+        struct harness_report report;
+        if (!test_affordable(implementation, &problem->call)) {
+            printf("P0-5 %-42s not run: too large for the emulator\n", name);
+            continue;
+        }
+        ck_assert_msg(test_session_open(implementation, &session) == 0, "%s", session.text);
+        ck_assert_msg(test_run(&session, problem, &outputs) == 0, "%s: %s", name, session.text);
+        int differs = harness_same_bits(&outputs, reference, trivial, &report);
+        ck_assert_msg(!differs, "%s: %s: %s", implementation->name, name, report.text);
+        printf("P0-5 %-42s %s: %lld elements, 0 differing bits\n", name, implementation->name,
+               (long long)(report.o.checked + report.lse.checked));
+        test_outputs_free(&outputs);
+        test_session_close(&session);
+        runs++;
+    }
+    return runs;
+}
+
+START_TEST(naive_equals_reference_on_the_table) {
+    int runs = 0;
+    for (int32_t i = 0; i < case_table_count(); i++) {
+        struct test_problem problem;
+        struct test_outputs reference;
+        test_problem_make(case_table_at(i), &problem);
+        runs += compare_bits(case_table_at(i)->name, &problem, TEST_TRIVIAL_IS_ERROR, &reference);
+        test_outputs_free(&reference);
+        test_problem_free(&problem);
+    }
+    ck_assert_int_gt(runs, 0);
+}
+END_TEST
+
+START_TEST(naive_equals_reference_on_200k_tokens) {
+    const struct test_case record = {.name = "200,000 tokens",
+                                     .prefix = {200000},
+                                     .nodes = {3},
+                                     .mask_mode = REF_MASK_CHAIN,
+                                     .latent_dim = 512,
+                                     .rope_dim = 64,
+                                     .bf16_kv = 1,
+                                     .bf16_q = 1};
+    if (test_implementation_at(1)->emulated) {
+        printf("P0-5 %s: on a GPU only\n", record.name);
+        return;
+    }
+    struct test_problem problem;
+    struct test_outputs reference;
+    test_problem_make(&record, &problem);
+    ck_assert_int_gt(compare_bits(record.name, &problem, TEST_TRIVIAL_IS_ERROR, &reference), 0);
+    test_outputs_free(&reference);
+    test_problem_free(&problem);
+}
+END_TEST
+
+/** A call from a bundle's problem, its arrays borrowed from the bundle. */
+static void bind_bundle(const kdtr_bundle *bundle, const kdtr_problem *source,
+                        struct test_problem *problem) {
+    memset(problem, 0, sizeof *problem);
+    struct ref_attention *a = &problem->call;
+    const kdtr_plan_config *c = &source->config;
+    const kdtr_run_args *r = &source->args;
+    *a = (struct ref_attention){.batch = c->batch,
+                                .num_heads = c->num_heads,
+                                .latent_dim = c->latent_dim,
+                                .rope_dim = c->rope_dim,
+                                .max_nodes = c->max_nodes,
+                                .mask_mode = c->mask_mode,
+                                .addressing = c->addressing,
+                                .page_size = c->page_size > 0 ? c->page_size : 1,
+                                .q_dtype = c->q_dtype,
+                                .kv_dtype = c->kv_dtype,
+                                .o_dtype = c->o_dtype,
+                                .length_dtype = c->length_dtype,
+                                .slot_dtype = c->slot_dtype,
+                                .lse_base2 = c->lse_base2,
+                                .row_capacity = c->row_capacity,
+                                .max_prefix_len = c->max_prefix_len,
+                                .scale = c->scale,
+                                .q_latent = r->q_latent,
+                                .q_rope = r->q_rope,
+                                .kv_latent = r->kv_latent,
+                                .kv_rope = r->kv_rope,
+                                .kv_latent_stride = r->kv_latent_stride,
+                                .kv_rope_stride = r->kv_rope_stride,
+                                .node_indptr = r->node_indptr,
+                                .indptr = r->indptr,
+                                .slots = r->slots,
+                                .tree_slots = r->tree_slots,
+                                .row_table = r->row_table,
+                                .row_table_stride = r->row_table_stride,
+                                .table_rows = r->table_rows,
+                                .prefix_len = r->prefix_len,
+                                .parents = r->parents,
+                                .mask_words = r->mask_words,
+                                .mask_stride_words = r->mask_stride_words};
+    memcpy(a->q_latent_stride, r->q_latent_stride, sizeof a->q_latent_stride);
+    memcpy(a->q_rope_stride, r->q_rope_stride, sizeof a->q_rope_stride);
+    a->o_stride[0] = (int64_t)a->num_heads * a->latent_dim;
+    a->o_stride[1] = a->latent_dim;
+    problem->num_slots = r->num_slots;
+    for (int32_t i = 0; i < kdtr_bundle_tensor_count(bundle); i++) {
+        kdtr_tensor tensor = {.struct_size = sizeof tensor};
+        kdtr_error error;
+        ck_assert_int_eq(kdtr_bundle_tensor(bundle, i, &tensor, &error), KDTR_OK);
+        int is_input = strcmp(tensor.name, "o") != 0 && strcmp(tensor.name, "lse") != 0;
+        if (is_input && tensor.rank > 0) { /* scalars are part of the configuration */
+            ck_assert_int_lt(problem->buffer_count, TEST_MAX_BUFFERS);
+            problem->buffers[problem->buffer_count++] =
+                (struct test_buffer){(void *)(uintptr_t)tensor.data, tensor.bytes};
+        }
+    }
+    problem->borrowed = problem->buffer_count;
+}
+
+/** One named case: the reference gives what the bundle holds, and the others its bits. */
+static int check_named_case(const char *name) {
+    kdtr_bundle *bundle = NULL;
+    kdtr_error error;
+    memset(&error, 0, sizeof error);
+    ck_assert_msg(kdtr_case_generate(name, &bundle, &error) == KDTR_OK, "%s: %s", name, error.text);
+    kdtr_problem source = {.struct_size = sizeof source};
+    ck_assert_msg(kdtr_bundle_problem(bundle, &source, &error) == KDTR_OK, "%s: %s %s", name,
+                  error.field, error.text);
+    struct test_problem problem;
+    struct test_outputs reference;
+    struct harness_report report;
+    bind_bundle(bundle, &source, &problem);
+    int runs = compare_bits(name, &problem, TEST_TRIVIAL_IS_FINE, &reference);
+    struct test_outputs stored = reference;
+    stored.o = (float *)(uintptr_t)source.o.data;
+    stored.lse = (float *)(uintptr_t)source.lse.data;
+    int differs = harness_same_bits(&reference, &stored, TEST_TRIVIAL_IS_FINE, &report);
+    ck_assert_msg(!differs, "%s: not what the bundle holds: %s", name, report.text);
+    test_outputs_free(&reference);
+    test_problem_free(&problem);
+    kdtr_bundle_close(bundle);
+    return runs;
+}
+
+START_TEST(naive_equals_reference_on_named_cases) {
+    int runs = 0;
+    for (int32_t i = 0; i < kdtr_case_count(); i++) {
+        runs += check_named_case(kdtr_case_name(i));
+    }
+    ck_assert_int_gt(runs, 0);
+}
+END_TEST
+
+#endif
+
+/** @return the suite */
+static Suite *gate_p0_5_suite(void) {
+    Suite *suite = suite_create("P0-5 naive equals reference");
+    TCase *tcase = test_tcase(suite, "P0-5", "P0-5 naive equals reference");
+#ifdef KDTR_TEST_CUDA
+    tcase_add_test(tcase, naive_equals_reference_on_the_table);
+    tcase_add_test(tcase, naive_equals_reference_on_200k_tokens);
+    tcase_add_test(tcase, naive_equals_reference_on_named_cases);
+#else
+    (void)tcase;
+#endif
+    return suite;
+}
+
+int main(void) {
+    test_suite_make *const makers[] = {gate_p0_5_suite};
+    return check_main(makers, 1);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file
+ * The implementations under test, and one run of one of them: arrays are copied to the memory of
+ * its context, outputs and workspace are poisoned, and whatever a run must not touch is checked
+ * afterwards.
+ */
+#ifndef TESTS_IMPLEMENTATIONS_H
+#define TESTS_IMPLEMENTATIONS_H
+
+#include "../capi/kdtr.h"
+#include "make_problem.h"
+
+/** Attention of a whole call on host memory, for implementations outside the ABI. */
+typedef void test_host_run(const struct ref_attention *call, int32_t option);
+
+/** An implementation. It has either `create` or `host_run`. */
+struct test_implementation {
+    const char *name; /**< For messages. */
+    /** Creates its context. */
+    int32_t (*create)(kdtr_context **context, kdtr_error *error);
+    test_host_run *host_run; /**< Called on host memory. */
+    int32_t option;          /**< Argument of host_run. */
+    int32_t num_threads;     /**< num_threads of the plan. */
+    int32_t emulated;        /**< 1: slow; see test_affordable. */
+};
+
+/** Number of implementations that suites iterate. @return the number */
+int32_t test_implementation_count(void);
+
+/**
+ * An implementation of the table.
+ *
+ * @param index 0 to test_implementation_count() - 1; 0 is the reference
+ * @return the implementation
+ */
+const struct test_implementation *test_implementation_at(int32_t index);
+
+/**
+ * Whether a case is small enough for an implementation: an emulated one is slow.
+ *
+ * @param implementation the implementation
+ * @param call           a call
+ * @return 1 if it should be run
+ */
+int test_affordable(const struct test_implementation *implementation,
+                    const struct ref_attention *call);
+
+/** An implementation with its context. Open it inside a test: CUDA does not survive a fork. */
+struct test_session {
+    const struct test_implementation *implementation; /**< What runs. */
+    kdtr_context *context;                            /**< NULL for host_run. */
+    char text[300];                                   /**< Why the last call failed. */
+};
+
+/**
+ * Opens a session.
+ *
+ * @param implementation what to run
+ * @param session        filled; test_session_close releases it
+ * @return 0, or 1 with session->text set
+ */
+int test_session_open(const struct test_implementation *implementation,
+                      struct test_session *session);
+
+/** Closes a session. @param session an open session */
+void test_session_close(struct test_session *session);
+
+/** What a run gave, widened to float32 and without strides. */
+struct test_outputs {
+    int64_t rows;     /**< R. */
+    int64_t heads;    /**< H. */
+    int64_t columns;  /**< L. */
+    int64_t batch;    /**< B. */
+    float *o;         /**< [R,H,L]; bfloat16 is widened, which keeps its bits. */
+    float *lse;       /**< [R,H], or NULL if the problem omits it. */
+    uint32_t *status; /**< [B] bits that the run set, or NULL. */
+};
+
+/**
+ * Runs a problem.
+ *
+ * Fails also if the run wrote outside its outputs (guards before and after, gaps of strides), into
+ * an input or beyond its workspace, or cleared a bit of device_status.
+ *
+ * @param session an open session
+ * @param problem the problem
+ * @param outputs filled on success; test_outputs_free releases it
+ * @return 0, or 1 with session->text set
+ */
+int test_run(struct test_session *session, const struct test_problem *problem,
+             struct test_outputs *outputs);
+
+/** Releases outputs. @param outputs outputs; may be zeroed */
+void test_outputs_free(struct test_outputs *outputs);
+
+#endif
