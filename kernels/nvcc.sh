@@ -56,6 +56,6 @@ shared)
     ;;
 program)
     "$nvcc" -cudart static -Xcompiler=-static-libgcc "$@" -o "$out" \
-        -Xlinker=-Bstatic -lcheck_pic -lsubunit -Xlinker=-Bdynamic -lm -lrt -lpthread
+        -l:libcheck_pic.a -l:libsubunit.a -lm -lrt -lpthread
     ;;
 esac

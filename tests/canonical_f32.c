@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../ref/exp_log.h"
+#include "exp_log.h"
 #include "truth_f64.h"
 
 /** Element k of the concatenated query. */

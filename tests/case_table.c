@@ -5,7 +5,7 @@
  */
 #include "case_table.h"
 
-#include "../ref/attention.h"
+#include "attention.h"
 
 /** Query elements times tokens beyond which a case is left out of the reduced set. */
 #define LARGE_WORK 4000000

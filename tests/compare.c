@@ -108,10 +108,16 @@ int32_t test_compare_bound(const struct test_array_f32 *actual,
     return finish(r, trivial, telling);
 }
 
-/** Position of a float on the line of all floats, so that neighbours differ by one. */
-static int64_t ordinal(float x) {
+/** The bits of a float. */
+static uint32_t bits_of(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/** Position of a float on the line of all floats, so that neighbours differ by one. */
+static int64_t ordinal(float x) {
+    uint32_t bits = bits_of(x);
     return bits >> 31 ? -(int64_t)(bits & 0x7fffffffu) : (int64_t)bits;
 }
 
@@ -128,7 +134,7 @@ int32_t test_compare_bits(const struct test_array_f32 *actual,
         float y = expected->data[i];
         r->checked++;
         telling += y != 0.0f;
-        if (memcmp(&x, &y, sizeof x) == 0) {
+        if (bits_of(x) == bits_of(y)) {
             continue;
         }
         r->verdict = same_anomaly((double)x, (double)y) && r->verdict != TEST_ANOMALY

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../capi/kdtr_bundle.h"
 #include "case_table.h"
 #include "check_main.h"
 #include "harness.h"
+#include "kdtr_bundle.h"
 
 #ifdef KDTR_TEST_CUDA
 

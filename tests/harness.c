@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../ref/bound.h"
+#include "bound.h"
 #include "bounds.h"
 #include "truth_f64.h"
 

@@ -13,10 +13,17 @@
 #include "truth_f64.h"
 
 #ifdef KDTR_TEST_CUDA
-#include "../capi/kdtr_cuda.h"
+#include "kdtr_cuda.h"
+#ifdef KDTR_TEST_EMULATED
+#include "simt/simt_runtime.h"
+#endif
 
 /** The context of the first CUDA device, or of the emulator. */
 static int32_t create_naive(kdtr_context **context, kdtr_error *error) {
+#ifdef KDTR_TEST_EMULATED
+    /* Threads in their natural order hide a missing barrier: thread 0 would always be first. */
+    simt_set_seed(test_seed());
+#endif
     return kdtr_cuda_context_create(0, context, error);
 }
 #endif

@@ -8,7 +8,7 @@
 #ifndef TESTS_IMPLEMENTATIONS_H
 #define TESTS_IMPLEMENTATIONS_H
 
-#include "../capi/kdtr.h"
+#include "kdtr.h"
 #include "make_problem.h"
 
 /** Attention of a whole call on host memory, for implementations outside the ABI. */

@@ -306,8 +306,8 @@ static void make_nodes(struct test_problem *p, const struct layout *l) {
         for (int32_t i = 0; i < c->nodes[b]; i++, row++) {
             int32_t window = c->mask_mode == REF_MASK_CHAIN ? 1 : c->window;
             window = window > i ? i : window;
-            uint64_t draw =
-                test_hash(c->seed, STREAM_TREE, (uint64_t)(b + c->first_request), (uint64_t)i);
+            uint64_t draw = test_hash(c->seed, STREAM_TREE,
+                                      (uint64_t)b + (uint64_t)c->first_request, (uint64_t)i);
             p->parents[row] = i == 0 ? -1 : i - 1 - (int32_t)(draw % (uint64_t)window);
             if (tree_slots != NULL) {
                 test_put_index(tree_slots, a->slot_dtype, row, slot_of(c, l, b, l->prefix[b] + i));
@@ -337,7 +337,8 @@ static void make_mask(struct test_problem *p) {
                 int visible =
                     i % 3 != 0 &&
                     (test_hash(c->seed, STREAM_PATTERN,
-                               (uint64_t)(b + c->first_request) << 32 | (uint32_t)i, (uint64_t)j) &
+                               ((uint64_t)b + (uint64_t)c->first_request) << 32 | (uint32_t)i,
+                               (uint64_t)j) &
                      1u);
                 if (c->pattern == TEST_PATTERN_TREE) {
                     int32_t ancestor = i;

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "../ref/attention.h"
+#include "attention.h"
 #include "make_values.h"
 
 /** Most arrays a problem has. */

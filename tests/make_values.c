@@ -33,7 +33,7 @@ static float normal(uint64_t h) {
 
 float test_query_value(const struct test_case *c, int32_t request, int32_t node, int32_t head,
                        int32_t k) {
-    uint64_t place = (uint64_t)(request + c->first_request) << 32 | (uint32_t)node;
+    uint64_t place = ((uint64_t)request + (uint64_t)c->first_request) << 32 | (uint32_t)node;
     float x = normal(test_hash(c->seed, STREAM_QUERY, place, (uint64_t)head << 32 | (uint32_t)k));
     int latent = k < c->latent_dim;
     switch (c->kind) {
@@ -69,7 +69,7 @@ static float poisoned_node(const struct test_case *c, int64_t node, int32_t k, f
 
 float test_cache_value(const struct test_case *c, int32_t request, int64_t token, int32_t k) {
     int64_t prefix = c->prefix[request] < 0 ? 0 : c->prefix[request];
-    uint64_t place = (uint64_t)(request + c->first_request) << 40 | (uint64_t)token;
+    uint64_t place = ((uint64_t)request + (uint64_t)c->first_request) << 40 | (uint64_t)token;
     float x = normal(test_hash(c->seed, STREAM_CACHE, place, (uint64_t)k));
     int latent = k < c->latent_dim;
     int last_latent = k == c->latent_dim - 1;

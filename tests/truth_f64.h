@@ -9,7 +9,7 @@
 #ifndef TESTS_TRUTH_F64_H
 #define TESTS_TRUTH_F64_H
 
-#include "../ref/attention.h"
+#include "attention.h"
 
 /** A request, decoded. */
 struct truth_request {

@@ -7,7 +7,7 @@
 #ifndef TESTS_WRONG_ATTENTION_H
 #define TESTS_WRONG_ATTENTION_H
 
-#include "../ref/attention.h"
+#include "attention.h"
 
 /** What is wrong. */
 enum wrong_bug {
