@@ -166,7 +166,7 @@ check_pages_are_listed() {
 # Emphasis that Doxygen does not take for emphasis, such as **(this)**, stays as asterisks.
 check_markdown() {
     sed 's/$/.html/' "$out/all_pages.txt" | (cd "$out/html" && xargs grep '\*\*' index.html) |
-        awk '!/class="line"/ {
+        awk '!/class="(line|ttdef|ttc)"/ {
             at = index($0, "**") - 20
             print "docs: " substr($0, 1, index($0, ":")) " " substr($0, at < 1 ? 1 : at, 60)
         }' >"$out/asterisks.txt"

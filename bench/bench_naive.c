@@ -14,23 +14,12 @@
 
 #include "kdtr_bundle.h"
 #include "kdtr_cuda.h"
+#include "measure.h"
 
 /** Samples of a case. */
 #define SAMPLES 9
 /** Bytes read to flush L2: several times the largest one. */
 #define FLUSH_BYTES ((size_t)512 << 20)
-
-/** Reads memory so that L2 holds nothing else; the sum keeps the reads alive. */
-__global__ void flush_l2(const float4 *data, size_t count, float *sink) {
-    float sum = 0.0f;
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count;
-         i += (size_t)gridDim.x * blockDim.x) {
-        sum += data[i].x + data[i].y + data[i].z + data[i].w;
-    }
-    if (sum == 1.0f) {
-        *sink = sum;
-    }
-}
 
 /** What a case needs while it is measured. */
 struct measurement {
@@ -40,17 +29,15 @@ struct measurement {
     kdtr_plan *plan;
     void *workspace;
     char *device_file; /* the bundle's bytes on the device */
-    float4 *flush;
+    void *flush;
     float *sink;
 };
 
 /** A host pointer into the bundle as the same place in its device copy. */
-template <typename T> static void translate(const struct measurement *m, const T **pointer) {
+static const void *translate(const struct measurement *m, const void *pointer) {
     size_t bytes;
-    const char *host = (const char *)kdtr_bundle_data(m->bundle, &bytes);
-    if (*pointer != NULL) {
-        *pointer = (const T *)(m->device_file + ((const char *)*pointer - host));
-    }
+    const char *host = kdtr_bundle_data(m->bundle, &bytes);
+    return pointer == NULL ? NULL : m->device_file + ((const char *)pointer - host);
 }
 
 /** Bundle to device, plan, workspace, output on the device. */
@@ -75,16 +62,16 @@ static int32_t prepare(struct measurement *m, const char *name, float **o, kdtr_
                                : kdtr_memory_alloc(m->context, kdtr_plan_workspace_bytes(m->plan),
                                                    &m->workspace, error);
     kdtr_run_args *args = &m->problem.args;
-    translate(m, &args->q_latent);
-    translate(m, &args->q_rope);
-    translate(m, &args->kv_latent);
-    translate(m, &args->kv_rope);
-    translate(m, &args->node_indptr);
-    translate(m, &args->indptr);
-    translate(m, &args->slots);
-    translate(m, &args->tree_slots);
-    translate(m, &args->parents);
-    translate(m, &args->mask_words);
+    args->q_latent = translate(m, args->q_latent);
+    args->q_rope = translate(m, args->q_rope);
+    args->kv_latent = translate(m, args->kv_latent);
+    args->kv_rope = translate(m, args->kv_rope);
+    args->node_indptr = translate(m, args->node_indptr);
+    args->indptr = translate(m, args->indptr);
+    args->slots = translate(m, args->slots);
+    args->tree_slots = translate(m, args->tree_slots);
+    args->parents = translate(m, args->parents);
+    args->mask_words = translate(m, args->mask_words);
     args->o = *o;
     return status;
 }
@@ -102,12 +89,12 @@ static int32_t sample(const struct measurement *m, float *microseconds, kdtr_err
     float milliseconds = 0.0f;
     cudaEventCreate(&begin);
     cudaEventCreate(&end);
-    flush_l2<<<1024, 256>>>(m->flush, FLUSH_BYTES / sizeof(float4), m->sink);
+    cudaError_t cause = measure_flush_l2(m->flush, FLUSH_BYTES, m->sink, NULL);
     cudaEventRecord(begin);
     int32_t status = kdtr_run(m->plan, &m->problem.args, m->workspace,
                               kdtr_plan_workspace_bytes(m->plan), NULL, error);
     cudaEventRecord(end);
-    cudaError_t cause = cudaEventSynchronize(end);
+    cause = cause != cudaSuccess ? cause : cudaEventSynchronize(end);
     cudaEventElapsedTime(&milliseconds, begin, end);
     cudaEventDestroy(begin);
     cudaEventDestroy(end);
@@ -124,7 +111,7 @@ static int32_t measure(const struct measurement *m, const float *o, float *micro
                        kdtr_error *error) {
     float ignored;
     int32_t status = sample(m, &ignored, error);
-    char *host = (char *)malloc(m->problem.o.bytes);
+    char *host = malloc(m->problem.o.bytes);
     if (status == KDTR_OK && host != NULL) {
         status = kdtr_memory_copy(m->context, host, o, m->problem.o.bytes, KDTR_COPY_TO_HOST, NULL,
                                   error);
@@ -144,8 +131,8 @@ static int32_t measure(const struct measurement *m, const float *o, float *micro
 
 /** Measures one case and prints its line and its row. */
 static int report(struct measurement *m, const char *name, FILE *json, int first) {
-    kdtr_error error = {};
-    float us[SAMPLES] = {};
+    kdtr_error error = {0};
+    float us[SAMPLES] = {0};
     float *o = NULL;
     int32_t status = prepare(m, name, &o, &error);
     status = status != KDTR_OK ? status : measure(m, o, us, &error);
@@ -180,7 +167,7 @@ static int report(struct measurement *m, const char *name, FILE *json, int first
 
 /** The environment of a result file, from the device and the kit's own lines. */
 static void print_environment(FILE *json, const char *kit_path) {
-    cudaDeviceProp properties;
+    struct cudaDeviceProp properties;
     int driver = 0;
     char line[256];
     cudaGetDeviceProperties(&properties, 0);
@@ -207,8 +194,8 @@ static void print_environment(FILE *json, const char *kit_path) {
 
 int main(int argc, char **argv) {
     static const char *const cases[] = {"decode", "tree-small", "tree-4k", "tree-long"};
-    kdtr_error error = {};
-    struct measurement m = {};
+    kdtr_error error = {0};
+    struct measurement m = {0};
     FILE *json = argc == 3 ? fopen(argv[1], "w") : NULL;
     if (json == NULL) {
         fprintf(stderr, "usage: bench_naive RESULT.json KIT.txt\n");
@@ -219,9 +206,12 @@ int main(int argc, char **argv) {
         fclose(json);
         return 2;
     }
-    cudaMalloc(&m.flush, FLUSH_BYTES);
-    cudaMalloc(&m.sink, sizeof *m.sink);
-    cudaMemset(m.flush, 0, FLUSH_BYTES);
+    if (cudaMalloc(&m.flush, FLUSH_BYTES) != cudaSuccess ||
+        cudaMalloc((void **)&m.sink, sizeof *m.sink) != cudaSuccess ||
+        cudaMemset(m.flush, 0, FLUSH_BYTES) != cudaSuccess) {
+        fprintf(stderr, "bench_naive: no memory to flush L2 with\n");
+        return 2;
+    }
     print_environment(json, argv[2]);
     int failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

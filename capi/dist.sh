@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Makes out/kdtr-VERSION.tar.gz of the committed tree. Fails on uncommitted changes and on evidence
+# that is missing or stale.
+set -eu
+if [ -n "$(git status --porcelain)" ]; then
+    echo "dist: the tree has uncommitted changes" >&2
+    exit 1
+fi
+hash=$(sh tests/scripts/source_hash.sh)
+for file in host gpu arm; do
+    if ! grep -q "^sources_sha256 $hash\$" "phases/evidence/$file.txt" 2> /dev/null; then
+        echo "dist: phases/evidence/$file.txt is missing or STALE" >&2
+        exit 1
+    fi
+done
+version=$(awk '/define KDTR_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $3; s = "." } END { print v }' \
+    capi/kdtr.h)
+git archive --format=tar.gz --prefix="kdtr-$version/" -o "out/kdtr-$version.tar.gz" HEAD
+echo "wrote out/kdtr-$version.tar.gz"

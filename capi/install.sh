@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs libraries, headers and the tool below $DESTDIR$PREFIX (default /usr/local).
+set -eu
+root=${DESTDIR:-}${PREFIX:-/usr/local}
+mkdir -p "$root/bin" "$root/lib" "$root/include" "$root/lib/pkgconfig"
+cp out/kdtr "$root/bin/"
+for library in kdtr kdtr_cuda; do
+    [ -f "out/lib$library.so.0" ] || continue
+    cp "out/lib$library.so.0" "$root/lib/"
+    ln -sf "lib$library.so.0" "$root/lib/lib$library.so"
+done
+cp capi/kdtr.h capi/kdtr_bundle.h capi/kdtr_cuda.h "$root/include/"
+version=$(awk '/define KDTR_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $3; s = "." } END { print v }' \
+    capi/kdtr.h)
+cat > "$root/lib/pkgconfig/kdtr.pc" << END
+prefix=${PREFIX:-/usr/local}
+Name: kdtr
+Description: Tree-verify MLA attention
+Version: $version
+Cflags: -I\${prefix}/include
+Libs: -L\${prefix}/lib -lkdtr
+END
+echo "installed kdtr $version to $root"

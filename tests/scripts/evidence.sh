@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Writes phases/evidence/ from the logs of the last runs; `ninja test` only reads it.
+#   host.txt  this machine's `ninja test`        gpu.txt  out/gpu-kit/gpu.log
+#   arm.txt   out/arm/arm.log
+# Each file records the hash of the sources that the logs were made from.
+set -eu
+mkdir -p phases/evidence
+now_hash=$(sh tests/scripts/source_hash.sh)
+
+# gates LOG...: a line a gate, from results.awk.
+gates() {
+    awk -f tests/scripts/results.awk "$@" | awk -F '\t' '
+        { seen[$2] = 1; count[$2 SUBSEP $1]++ }
+        END {
+            for (gate in seen) printf "gate %s passed %d failed %d skipped %d\n", gate,
+                count[gate SUBSEP "pass"], count[gate SUBSEP "fail"], count[gate SUBSEP "skip"]
+        }' | sort -t - -k 2n
+}
+
+# measured LOG...: the lines in which suites print what they measured.
+measured() {
+    sed -n -e '/^P0-[0-9]* .*\(worst\|error\|differing\|rejected\|caught\)/p' \
+        -e '/worst error/p' "$@" | sort -u
+}
+
+host() {
+    logs=$(sed -n 's/^build \(out\/test\/[^:]*\.log\): suite.*/\1/p' tests/targets.ninja)
+    for log in $logs; do
+        [ -f "$log" ] || { echo "evidence: $log is missing: run ninja test first" >&2; return 1; }
+    done
+    echo "Evidence of ninja test on one machine; written by ninja evidence, not by hand"
+    echo "place host"
+    echo "device $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
+    echo "system $(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release), $(uname -m)"
+    echo "compilers $(gcc --version | head -n 1); $(clang --version 2> /dev/null | head -n 1)"
+    echo "commit $(git rev-parse HEAD 2> /dev/null || echo unknown)"
+    echo "date $(date -u +%Y-%m-%d)"
+    echo "sources_sha256 $(cat out/test/sources.sha256)"
+    # shellcheck disable=SC2086 # names without blanks
+    gates $logs
+    echo
+    # shellcheck disable=SC2086
+    measured $logs
+}
+
+# recorded LOG PLACE TITLE: a log that carries its own header.
+recorded() {
+    echo "Evidence of $3; written by ninja evidence, not by hand"
+    echo "place $2"
+    sed -n -e '/^device /p' -e '/^driver /p' -e '/^clocks /p' -e '/^power /p' \
+        -e '/^system /p' -e '/^commit /p' -e '/^sources_sha256 /p' -e '/^built /p' \
+        -e '/^date /p' "$1"
+    gates "$1"
+    echo
+    measured "$1"
+    sed -n '/^========= \|^sanitizer /p' "$1"
+}
+
+host > out/test/host.txt
+mv out/test/host.txt phases/evidence/host.txt
+echo "wrote phases/evidence/host.txt"
+if [ -f out/gpu-kit/gpu.log ]; then
+    recorded out/gpu-kit/gpu.log gpu "the gates on a GPU" > phases/evidence/gpu.txt
+    echo "wrote phases/evidence/gpu.txt"
+fi
+if [ -f out/arm/arm.log ]; then
+    recorded out/arm/arm.log arm "ninja test-arm" > phases/evidence/arm.txt
+    echo "wrote phases/evidence/arm.txt"
+fi
+for file in phases/evidence/*.txt; do
+    grep -q "^sources_sha256 $now_hash\$" "$file" ||
+        echo "evidence: $file is STALE: its sources are not those of this tree" >&2
+done

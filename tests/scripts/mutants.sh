@@ -1,0 +1,42 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Plants the bugs of tests/mutants.txt one by one in a copy of the tree and checks that the suites
+# fail: mutants.sh [NAME...]
+# A line of the list: name | file | sed expression | suite that must fail (a log in out/test).
+set -u
+copy=out/mutants/tree
+rm -rf out/mutants
+mkdir -p "$copy"
+git ls-files | grep -v '^phases/evidence/' | tar -cf - -T - | tar -xf - -C "$copy"
+(cd "$copy" && KDTR_NVCC=none ninja -t clean > /dev/null 2>&1)
+survivors=0
+killed=0
+while IFS='|' read -r name file expression suite; do
+    name=$(echo "$name" | tr -d ' ')
+    case $name in '' | '#'*) continue ;; esac
+    if [ $# -gt 0 ]; then
+        case " $* " in *" $name "*) ;; *) continue ;; esac
+    fi
+    file=$(echo "$file" | tr -d ' ')
+    suite=$(echo "$suite" | tr -d ' ')
+    expression=$(echo "$expression" | sed -e 's/^ //' -e 's/ $//')
+    cp "$copy/$file" out/mutants/original
+    sed "$expression" out/mutants/original > "$copy/$file"
+    if cmp -s out/mutants/original "$copy/$file"; then
+        echo "not ok $name: the expression changes nothing in $file"
+        survivors=$((survivors + 1))
+    elif ! (cd "$copy" && KDTR_NVCC=none ninja "out/test/$suite.log" > ../build.log 2>&1); then
+        echo "not ok $name: it does not build"
+        tail -n 5 out/mutants/build.log
+        survivors=$((survivors + 1))
+    elif awk -f tests/scripts/results.awk "$copy/out/test/$suite.log" | grep -q '^fail'; then
+        echo "ok $name: $suite fails"
+        killed=$((killed + 1))
+    else
+        echo "not ok $name: $suite passes with the bug in $file"
+        survivors=$((survivors + 1))
+    fi
+    cp out/mutants/original "$copy/$file"
+done < tests/mutants.txt
+echo "$killed passed, $survivors failed"
+[ "$survivors" -eq 0 ]
