@@ -90,10 +90,10 @@ static int32_t sample(const struct measurement *m, float *microseconds, kdtr_err
     cudaEventCreate(&begin);
     cudaEventCreate(&end);
     cudaError_t cause = measure_flush_l2(m->flush, FLUSH_BYTES, m->sink, NULL);
-    cudaEventRecord(begin);
+    cudaEventRecord(begin, NULL);
     int32_t status = kdtr_run(m->plan, &m->problem.args, m->workspace,
                               kdtr_plan_workspace_bytes(m->plan), NULL, error);
-    cudaEventRecord(end);
+    cudaEventRecord(end, NULL);
     cause = cause != cudaSuccess ? cause : cudaEventSynchronize(end);
     cudaEventElapsedTime(&milliseconds, begin, end);
     cudaEventDestroy(begin);

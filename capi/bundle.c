@@ -6,10 +6,10 @@
 #include "kdtr_bundle.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "backend.h"
 #include "bundle_internal.h"
@@ -46,13 +46,14 @@ static int32_t fail_io(kdtr_error *error, const char *what) {
     return capi_fail(error, KDTR_IO, "path", "%s: %s", what, strerror(errno));
 }
 
-/** Size of an open file that can seek, or -1. */
-static long file_size(FILE *stream) {
-    if (fseek(stream, 0, SEEK_END) != 0) {
+/** Size of a regular file, or -1: a folder or a pipe would block or lie. */
+static long long regular_size(const char *path) {
+    struct stat status;
+    if (stat(path, &status) != 0) {
         return -1;
     }
-    long size = ftell(stream);
-    return fseek(stream, 0, SEEK_SET) == 0 ? size : -1;
+    errno = EINVAL; /* what is said of a file of another kind */
+    return S_ISREG(status.st_mode) ? (long long)status.st_size : -1;
 }
 
 int32_t kdtr_bundle_open(const char *path, kdtr_bundle **bundle, kdtr_error *error) {
@@ -63,26 +64,27 @@ int32_t kdtr_bundle_open(const char *path, kdtr_bundle **bundle, kdtr_error *err
         return capi_fail(error, KDTR_INVALID_ARGUMENT, path == NULL ? "path" : "bundle",
                          "it is NULL");
     }
+    long long size = regular_size(path);
+    if (size < 0) {
+        return fail_io(error, errno == EINVAL ? "it is not a regular file" : "open");
+    }
     FILE *stream = fopen(path, "rb");
     if (stream == NULL) {
         return fail_io(error, "open");
     }
-    long size = file_size(stream);
-    if (size < 0 || size == LONG_MAX) { /* LONG_MAX: a folder */
-        fclose(stream);
-        return capi_fail(error, KDTR_IO, "path", "it is not a regular file");
-    }
     void *file = aligned_alloc(64, ((size_t)size / 64 + 1) * 64);
     if (file == NULL) {
         fclose(stream);
-        return capi_fail(error, KDTR_OUT_OF_MEMORY, "", "no memory for %ld bytes", size);
+        return capi_fail(error, KDTR_OUT_OF_MEMORY, "", "no memory for %lld bytes", size);
     }
+    errno = EIO; /* where a file has shrunk, fread sets nothing */
     size_t got = fread(file, 1, (size_t)size, stream);
-    int failed = ferror(stream) || got != (size_t)size;
+    int failed = got != (size_t)size;
+    int32_t status = failed ? fail_io(error, "read") : KDTR_OK;
     fclose(stream);
     if (failed) {
         free(file);
-        return fail_io(error, "read");
+        return status;
     }
     return adopt(file, (size_t)size, bundle, error);
 }
@@ -111,23 +113,37 @@ void kdtr_bundle_close(kdtr_bundle *bundle) {
     }
 }
 
+/** Creates a new file beside `path` for writing; its name is left in `temporary`. */
+static FILE *create_beside(const char *path, char *temporary, size_t length) {
+    FILE *stream = NULL;
+    for (int i = 0; stream == NULL && i < 100; i++) {
+        snprintf(temporary, length, "%s.part%d", path, i);
+        stream = fopen(temporary, "wbx"); /* x: never somebody else's file, nor through a link */
+        if (stream == NULL && errno != EEXIST) {
+            return NULL;
+        }
+    }
+    return stream;
+}
+
 int32_t kdtr_bundle_write(const kdtr_bundle *bundle, const char *path, kdtr_error *error) {
     if (bundle == NULL || path == NULL) {
         return capi_fail(error, KDTR_INVALID_ARGUMENT, bundle == NULL ? "bundle" : "path",
                          "it is NULL");
     }
-    size_t length = strlen(path);
-    char *temporary = malloc(length + sizeof ".part");
+    struct stat old;
+    if (stat(path, &old) == 0 && !S_ISREG(old.st_mode)) {
+        /* A rename would replace a device or a pipe by a file. */
+        return capi_fail(error, KDTR_IO, "path", "it exists and is not a regular file");
+    }
+    size_t length = strlen(path) + sizeof ".part99";
+    char *temporary = malloc(length);
     if (temporary == NULL) {
         return capi_fail(error, KDTR_OUT_OF_MEMORY, "", "no memory for a name");
     }
-    memcpy(temporary, path, length);
-    memcpy(temporary + length, ".part", sizeof ".part");
-    int32_t status = KDTR_OK;
-    FILE *stream = fopen(temporary, "wb");
-    if (stream == NULL) {
-        status = fail_io(error, "create");
-    } else {
+    FILE *stream = create_beside(path, temporary, length);
+    int32_t status = stream == NULL ? fail_io(error, "create") : KDTR_OK;
+    if (stream != NULL) {
         size_t written = fwrite(bundle->file, 1, bundle->bytes, stream);
         int failed = written != bundle->bytes;
         if (fclose(stream) != 0 || failed) {

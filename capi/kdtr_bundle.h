@@ -166,7 +166,8 @@ KDTR_API int32_t kdtr_expand_value(int64_t rows, int32_t heads, int32_t nope_dim
                                    float *out);
 
 /**
- * Componentwise bound of |reference - exact| (spec/numerics.md, "Bound of the reference").
+ * Componentwise bound of |reference - exact| (spec/numerics.md, "Bound of the reference"). Where
+ * scores are so large that float32 says nothing, a bound is infinite.
  * @param plan    a plan of a CPU context
  * @param args    arguments of a run that passed kdtr_check; outputs are not read
  * @param q_error [R,H,L] contiguous absolute errors of q_latent, or NULL for none

@@ -105,6 +105,9 @@ static int32_t bind_expected(const struct binder *b) {
     if (p->is_module) {
         const int64_t out_shape[3] = {a->row_capacity, a->num_heads, -1};
         status = need(b, "module_output", 1, BIT(REF_F32), 3, out_shape, &p->module_output);
+        if (status == REF_OK && p->module_output->shape[2] < 1) {
+            status = ref_fail(b->error, REF_BUNDLE_SHAPE, "module_output", "no dimension may be 0");
+        }
         if (status != REF_OK) {
             return status;
         }

@@ -66,6 +66,7 @@ static const struct fault faults[] = {
     {"ragged", "indptr", ELEMENT, 1, -9e18, REF_BAD_INDPTR, NULL},
     {"ragged", "indptr", ELEMENT, 6, 9e18, REF_BAD_LENGTH, NULL},
     {"tree-tiny", "slots", ELEMENT, 0, -1, REF_BAD_SLOT, NULL},
+    {"tree-tiny", "slots", ELEMENT, 3, 14, REF_BAD_SLOT, NULL}, /* one past the pool of 14 */
     {"tree-tiny", "slots", ELEMENT, 10, 2147483647, REF_BAD_SLOT, NULL},
     {"ragged", "slots", ELEMENT, 5, 9e18, REF_BAD_SLOT, NULL},
     {"tree-long", "tree_slots", ELEMENT, 1, -7, REF_BAD_SLOT, NULL},

@@ -14,30 +14,42 @@
 struct finding {
     size_t count;   /* elements */
     size_t beyond;  /* elements that fail */
-    size_t worst;   /* element with the largest error, or the first anomaly */
-    double error;   /* its error; infinite for an anomaly */
+    size_t worst;   /* element with the largest error; one that fails before one that passes */
+    double error;   /* its error; infinite where the difference is NaN */
     double bound;   /* its bound */
-    double ratio;   /* largest error / bound */
+    double ratio;   /* largest error / bound of all elements */
     double largest; /* largest expected magnitude */
 };
+
+/** Encoding of a float: equal values may differ in it, and NaN may be equal. */
+static uint32_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
 
 /** bound NULL asks for equal bits. */
 static struct finding compare(const float *actual, const float *expected, const double *bound,
                               size_t count) {
     struct finding f = {.count = count, .error = -1.0};
+    int worst_passes = 1;
     for (size_t i = 0; i < count; i++) {
-        int same = memcmp(&actual[i], &expected[i], sizeof *actual) == 0;
-        double error = same ? 0.0 : fabs((double)actual[i] - (double)expected[i]);
-        error = error == error ? error : (double)INFINITY; /* NaN on one side only */
+        int same = bits_of(actual[i]) == bits_of(expected[i]);
+        double difference = fabs((double)actual[i] - (double)expected[i]);
         double allowed = bound == NULL ? 0.0 : bound[i];
-        int pass = bound == NULL ? same : error <= allowed;
+        /* NaN is within no bound, and a bound that is not finite would let anything pass. */
+        int pass = bound == NULL ? same : difference <= allowed && allowed < (double)INFINITY;
+        double error = bound == NULL && same      ? 0.0
+                       : difference == difference ? difference
+                                                  : (double)INFINITY;
         f.beyond += pass ? 0 : 1;
-        if (error > f.error) {
+        if (pass < worst_passes || (pass == worst_passes && error > f.error)) {
+            worst_passes = pass;
             f.error = error;
             f.worst = i;
             f.bound = allowed;
         }
-        double ratio = allowed > 0.0 ? error / allowed : 0.0;
+        double ratio = error > 0.0 ? error / allowed : 0.0;
         f.ratio = ratio > f.ratio ? ratio : f.ratio;
         double size = fabs((double)expected[i]);
         f.largest = size > f.largest ? size : f.largest; /* false for NaN */
@@ -56,13 +68,16 @@ static void print_finding(const kdtr_tensor *tensor, const struct finding *f, in
     char where[64];
     snprintf(where, sizeof where, tensor->rank == 2 ? "[%lld,%lld]" : "[%lld,%lld,%lld]",
              (long long)at[0], (long long)at[1], (long long)at[2]);
+    char shape[96];
     int failed = f->beyond > 0 || strcmp(verdict, "ok") != 0;
     const char *colour = !tool_colour() ? "" : failed ? "\033[31m" : "\033[32m";
-    printf("  %-14s worst error %.3g at %s, ", tensor->name, f->error, where);
+    printf("  %s %s: worst error %.3g at %s, ", tensor->name,
+           tool_shape(tensor, shape, sizeof shape), f->error, where);
     if (exact) {
         printf("%zu of %zu elements differ in bits: ", f->beyond, f->count);
     } else {
-        printf("bound %.3g there, worst error/bound %.3g: ", f->bound, f->ratio);
+        printf("bound %.3g there, worst error/bound %.3g, %zu of %zu elements beyond: ", f->bound,
+               f->ratio, f->beyond, f->count);
     }
     printf("%s%s%s\n", colour, verdict, colour[0] != '\0' ? "\033[0m" : "");
 }
@@ -102,14 +117,18 @@ static int32_t module_bound(const struct tool_session *s, double *q_error, doubl
     /* The bound is computed on the CPU, whatever the backend. */
     int32_t status = kdtr_context_create_cpu(&context, error);
     status = status != KDTR_OK ? status : kdtr_plan_create(context, c, &plan, error);
-    if (status == KDTR_OK) {
+    if (status == KDTR_OK &&
         kdtr_absorb_query_bound(c->row_capacity, c->num_heads, nope, value, c->latent_dim,
-                                p->q_nope.data, p->kv_b_proj.data, q_error);
-        status = kdtr_reference_bound(plan, &p->args, q_error, o_bound, NULL, error);
+                                p->q_nope.data, p->kv_b_proj.data, q_error) != KDTR_OK) {
+        status = fail(error, KDTR_INVALID_ARGUMENT, "there is no bound for its absorption");
     }
     if (status == KDTR_OK) {
+        status = kdtr_reference_bound(plan, &p->args, q_error, o_bound, NULL, error);
+    }
+    if (status == KDTR_OK &&
         kdtr_expand_value_bound(c->row_capacity, c->num_heads, nope, value, c->latent_dim, s->o,
-                                o_bound, p->kv_b_proj.data, bound);
+                                o_bound, p->kv_b_proj.data, bound) != KDTR_OK) {
+        status = fail(error, KDTR_INVALID_ARGUMENT, "there is no bound for its expansion");
     }
     kdtr_plan_destroy(plan);
     kdtr_context_destroy(context);
@@ -135,11 +154,14 @@ static int compare_module(const struct tool_session *s, kdtr_error *error) {
                          ? KDTR_OK
                          : fail(error, KDTR_OUT_OF_MEMORY, "no memory for the bounds");
     status = status != KDTR_OK ? status : module_bound(s, q_error, o_bound, bound, error);
-    int code = TOOL_BAD_INPUT;
-    if (status == KDTR_OK) {
+    if (status == KDTR_OK &&
         kdtr_expand_value(c->row_capacity, c->num_heads, (int32_t)p->q_nope.shape[2],
                           (int32_t)p->module_output.shape[2], c->latent_dim, s->o,
-                          p->kv_b_proj.data, out);
+                          p->kv_b_proj.data, out) != KDTR_OK) {
+        status = fail(error, KDTR_INVALID_ARGUMENT, "its output cannot be expanded");
+    }
+    int code = TOOL_BAD_INPUT;
+    if (status == KDTR_OK) {
         struct finding f = compare(out, p->module_output.data, bound, count);
         const char *verdict = f.beyond > 0         ? "MISMATCH"
                               : !(f.largest > 0.0) ? "MISMATCH: all zero, nothing was checked"

@@ -5,8 +5,20 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tool.h"
+
+/** A bundle is renamed over its file: over a device or a pipe that would destroy it. */
+static int32_t check_target(const char *path, kdtr_error *error) {
+    struct stat target;
+    if (stat(path, &target) == 0 && !S_ISREG(target.st_mode)) {
+        snprintf(error->field, sizeof error->field, "path");
+        snprintf(error->text, sizeof error->text, "it is there and not a regular file");
+        error->code = KDTR_IO;
+    }
+    return error->code;
+}
 
 int tool_gen(int argc, char **argv) {
     const char *name = NULL;
@@ -36,6 +48,9 @@ int tool_gen(int argc, char **argv) {
     }
     kdtr_error error = {0};
     kdtr_bundle *bundle = NULL;
+    if (check_target(path, &error) != KDTR_OK) {
+        return tool_fail(path, &error);
+    }
     if (kdtr_case_generate(name, &bundle, &error) != KDTR_OK) {
         return tool_fail(name, &error);
     }

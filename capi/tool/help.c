@@ -15,9 +15,14 @@ static const char general[] =
     "  kdtr gen CASE -o FILE      write a named problem with its expected result\n"
     "  kdtr gen --list            list the named problems\n"
     "  kdtr info FILE             say what a bundle holds\n"
-    "  kdtr verify FILE           run the problem of a bundle and compare\n"
+    "  kdtr verify FILE [--backend reference|naive] [--threads N]\n"
+    "                             run the problem of a bundle and compare\n"
     "  kdtr help [COMMAND]        this text, or the help of a command\n"
     "  kdtr --version             version of the tool and of its numerics\n"
+    "\n"
+    "A bundle is a file that holds one attention problem and what it must give. `kdtr COMMAND\n"
+    "--help` prints the help of a command too. An error is one line on standard error that names\n"
+    "the file, the field at fault and, in parentheses, the status of the library.\n"
     "\n"
     "Exit codes:\n"
     "  0  agreement, or the command did its work\n"
@@ -41,7 +46,15 @@ static const char gen[] =
     "\n"
     "Options:\n"
     "  -o FILE   file to write\n"
-    "  --list    list the cases, one a line, with what each is for\n";
+    "  --list    list the cases, one a line, with what each is for\n"
+    "\n"
+    "Exit codes:\n"
+    "  0  FILE is written, or the cases are listed\n"
+    "  2  no such case, FILE cannot be written, or wrong usage\n"
+    "\n"
+    "Examples:\n"
+    "  kdtr gen --list\n"
+    "  kdtr gen tree-small -o tree.kdtr\n";
 
 static const char info[] =
     "kdtr info - say what a bundle holds\n"
@@ -50,7 +63,14 @@ static const char info[] =
     "  kdtr info FILE\n"
     "\n"
     "Checks FILE and prints its case, its tensors (name, dtype, shape, bytes) and the geometry\n"
-    "of its problem.\n";
+    "of its problem: requests, rows, heads, dimensions, mask and addressing.\n"
+    "\n"
+    "Exit codes:\n"
+    "  0  FILE is a bundle that holds a sound problem\n"
+    "  2  it is not, or wrong usage\n"
+    "\n"
+    "Examples:\n"
+    "  kdtr info tests/data/tree-tiny.kdtr\n";
 
 static const char verify[] =
     "kdtr verify - run the problem of a bundle and compare\n"
@@ -74,7 +94,14 @@ static const char verify[] =
     "Exit codes:\n"
     "  0  agreement\n"
     "  1  mismatch\n"
-    "  2  bad input or usage; also where there is no CUDA device\n";
+    "  2  bad input or usage; also where there is no CUDA device\n"
+    "\n"
+    "Environment:\n"
+    "  NO_COLOR  if set and not empty, no colours, also on a terminal\n"
+    "\n"
+    "Examples:\n"
+    "  kdtr verify tests/data/tree-small.kdtr\n"
+    "  kdtr verify --backend naive tests/data/module-deepseek-a.kdtr\n";
 
 static const struct {
     const char *name;

@@ -13,15 +13,9 @@ static const char *dtype_name(int32_t dtype) {
 }
 
 static void print_tensor(const kdtr_tensor *tensor) {
-    char shape[96] = "[";
-    size_t used = 1;
-    for (int32_t i = 0; i < tensor->rank; i++) {
-        used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%lld", i > 0 ? "," : "",
-                                 (long long)tensor->shape[i]);
-    }
-    snprintf(shape + used, sizeof shape - used, "]");
-    printf("  %-16s %-5s %-20s %12zu bytes\n", tensor->name, dtype_name(tensor->dtype), shape,
-           tensor->bytes);
+    char shape[96];
+    printf("  %-16s %-5s %-20s %12zu bytes\n", tensor->name, dtype_name(tensor->dtype),
+           tool_shape(tensor, shape, sizeof shape), tensor->bytes);
 }
 
 static void print_geometry(const kdtr_problem *problem) {

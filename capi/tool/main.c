@@ -23,7 +23,7 @@ int tool_usage(const char *command, const char *format, ...) {
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "\nTry 'kdtr help%s%s'.\n", command != NULL ? " " : "",
+    fprintf(stderr, "; try 'kdtr help%s%s'\n", command != NULL ? " " : "",
             command != NULL ? command : "");
     return TOOL_BAD_INPUT;
 }
@@ -31,6 +31,18 @@ int tool_usage(const char *command, const char *format, ...) {
 int tool_colour(void) {
     const char *no_colour = getenv("NO_COLOR");
     return isatty(STDOUT_FILENO) && (no_colour == NULL || no_colour[0] == '\0');
+}
+
+const char *tool_shape(const kdtr_tensor *tensor, char *text, size_t size) {
+    size_t used = (size_t)snprintf(text, size, "[");
+    for (int32_t i = 0; i < tensor->rank && used < size; i++) {
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", i > 0 ? "," : "",
+                                 (long long)tensor->shape[i]);
+    }
+    if (used < size) {
+        snprintf(text + used, size - used, "]");
+    }
+    return text;
 }
 
 static const struct {
@@ -57,8 +69,10 @@ static int dispatch(int argc, char **argv) {
     }
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
-            if (argc > 2 && is_help(argv[2])) {
-                return tool_print_help(argv[1]);
+            for (int k = 2; k < argc; k++) {
+                if (is_help(argv[k])) {
+                    return tool_print_help(argv[1]);
+                }
             }
             return commands[i].run(argc - 2, argv + 2);
         }

@@ -57,18 +57,19 @@ static void *stage(struct staging *g, const void *source, size_t bytes) {
     return memory;
 }
 
-/** Where a host pointer into a tensor is in the context's memory. */
+/**
+ * Where a host pointer into a tensor is in the context's memory. A tensor is staged whole and once,
+ * so that two pointers into one pool keep their distance.
+ */
 static const void *translate(struct staging *g, const void *pointer) {
-    if (pointer == NULL) {
-        return NULL;
-    }
-    for (int32_t i = 0; i < kdtr_bundle_tensor_count(g->session->bundle); i++) {
+    uintptr_t at = (uintptr_t)pointer;
+    int32_t count = pointer == NULL ? 0 : kdtr_bundle_tensor_count(g->session->bundle);
+    for (int32_t i = 0; i < count; i++) {
         kdtr_tensor tensor = {.struct_size = sizeof tensor};
         kdtr_bundle_tensor(g->session->bundle, i, &tensor, NULL);
-        const char *begin = tensor.data;
-        const char *at = pointer;
-        if (at < begin || at > begin + tensor.bytes ||
-            (at == begin + tensor.bytes && tensor.bytes > 0)) {
+        uintptr_t begin = (uintptr_t)tensor.data;
+        /* An empty tensor never matches: the next one starts where it does. */
+        if (at < begin || at - begin >= tensor.bytes) {
             continue;
         }
         if (g->tensor[i] == NULL) {
@@ -76,7 +77,7 @@ static const void *translate(struct staging *g, const void *pointer) {
         }
         return g->tensor[i] == NULL ? NULL : (const char *)g->tensor[i] + (at - begin);
     }
-    return pointer; /* not of the bundle: the queries that were absorbed here, staged already */
+    return NULL; /* nothing, or no element of anything: there is nothing to read */
 }
 
 static void release(struct staging *g) {

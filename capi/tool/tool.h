@@ -32,7 +32,7 @@ tool_command tool_help;   /**< `kdtr help` */
 int tool_fail(const char *subject, const kdtr_error *error);
 
 /**
- * Reports wrong usage and points to the help.
+ * Reports wrong usage on one line and points to the help.
  * @param command command, or NULL
  * @param format  printf format
  * @return TOOL_BAD_INPUT
@@ -73,7 +73,11 @@ int32_t tool_open_context(struct tool_session *session, kdtr_error *error);
  */
 int32_t tool_run(struct tool_session *session, kdtr_error *error);
 
-/** Draws the trees of all requests with each node's lse. @param session after tool_run */
+/**
+ * Draws the trees of the first requests with each node's lse: by the bundle's parents or, without
+ * them, by the mask. A mask that is no tree is said to be none, and its nodes are listed.
+ * @param session after tool_run
+ */
 void tool_draw_trees(const struct tool_session *session);
 
 /**
@@ -83,6 +87,15 @@ void tool_draw_trees(const struct tool_session *session);
  * @return TOOL_AGREE, TOOL_MISMATCH, or TOOL_BAD_INPUT with `error` filled
  */
 int tool_compare(const struct tool_session *session, kdtr_error *error);
+
+/**
+ * Writes a shape as text, such as "[12,4,512]".
+ * @param tensor a tensor
+ * @param text   where to; 96 bytes hold any shape
+ * @param size   bytes of text
+ * @return text
+ */
+const char *tool_shape(const kdtr_tensor *tensor, char *text, size_t size);
 
 /** Whether standard output takes colours. @return 1 on a terminal without NO_COLOR */
 int tool_colour(void);

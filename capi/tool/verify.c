@@ -104,17 +104,18 @@ static int32_t execute(struct tool_session *s, kdtr_error *error) {
     if (status != KDTR_OK) {
         return status;
     }
-    kdtr_plan_config *c = &s->problem.config;
-    c->num_threads = s->threads;
-    status = kdtr_plan_create(s->context, c, &s->plan, error);
+    kdtr_plan_config config = s->problem.config;
+    config.implementation = s->naive ? KDTR_IMPLEMENTATION_NAIVE : KDTR_IMPLEMENTATION_REFERENCE;
+    config.num_threads = s->threads;
+    status = kdtr_plan_create(s->context, &config, &s->plan, error);
     if (status != KDTR_OK) {
         return status;
     }
     int terminal = isatty(STDERR_FILENO);
     if (terminal) {
         fprintf(stderr, "verifying %lld rows x %d heads x up to %lld tokens ...",
-                (long long)c->row_capacity, c->num_heads,
-                (long long)c->max_prefix_len + c->max_nodes);
+                (long long)config.row_capacity, config.num_heads,
+                (long long)config.max_prefix_len + config.max_nodes);
         fflush(stderr);
     }
     double start = now();

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plants the bugs of tests/mutants.txt one by one in a copy of the tree and checks that the suites
 # fail: mutants.sh [NAME...]
-# A line of the list: name | file | sed expression | suite that must fail (a log in out/test).
+# A line of the list, tab-separated: name, file, sed expression, suite that must fail (its log).
 set -u
 copy=out/mutants/tree
 rm -rf out/mutants
@@ -11,15 +11,12 @@ git ls-files | grep -v '^phases/evidence/' | tar -cf - -T - | tar -xf - -C "$cop
 (cd "$copy" && KDTR_NVCC=none ninja -t clean > /dev/null 2>&1)
 survivors=0
 killed=0
-while IFS='|' read -r name file expression suite; do
-    name=$(echo "$name" | tr -d ' ')
+tab=$(printf '\t')
+while IFS=$tab read -r name file expression suite; do
     case $name in '' | '#'*) continue ;; esac
     if [ $# -gt 0 ]; then
         case " $* " in *" $name "*) ;; *) continue ;; esac
     fi
-    file=$(echo "$file" | tr -d ' ')
-    suite=$(echo "$suite" | tr -d ' ')
-    expression=$(echo "$expression" | sed -e 's/^ //' -e 's/ $//')
     cp "$copy/$file" out/mutants/original
     sed "$expression" out/mutants/original > "$copy/$file"
     if cmp -s out/mutants/original "$copy/$file"; then
