@@ -5,10 +5,10 @@
  * MLA are in kdtr_bundle.h, CUDA contexts in kdtr_cuda.h.
  *
  * Contract: spec/c_abi.md. Shapes use B = batch, H = num_heads, R = row_capacity, L = latent_dim,
- * P = rope_dim. Strides are in elements. Every struct starts with `struct_size`, set by the caller
- * to sizeof of that struct; reserved fields must be zero. Every fallible function returns a
- * kdtr_status and, where `error` is not NULL, fills it on failure. No function aborts, exits,
- * prints or keeps global state. Functions may be called from several threads unless noted.
+ * P = rope_dim. Strides are in elements. Every struct but kdtr_error starts with `struct_size`, set
+ * by the caller to sizeof of that struct; reserved fields must be zero. Every fallible function
+ * returns a kdtr_status and, where `error` is not NULL, fills it on failure. No function aborts,
+ * exits, prints or keeps global state. Functions may be called from several threads unless noted.
  */
 #ifndef KDTR_H
 #define KDTR_H

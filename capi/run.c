@@ -57,7 +57,7 @@ static int32_t check_pointers(const kdtr_plan_config *c, const kdtr_run_args *ar
         {"node_indptr", args->node_indptr, 1, 4},
         {"indptr", csr ? args->indptr : NULL, csr, length},
         {"slots", csr ? args->slots : NULL, csr, slot},
-        {"tree_slots", args->tree_slots, 0, slot},
+        {"tree_slots", c->mask_mode == KDTR_MASK_NONE ? NULL : args->tree_slots, 0, slot},
         {"row_table", csr ? NULL : args->row_table, !csr, slot},
         {"table_rows", csr ? NULL : args->table_rows, 0, 4},
         {"prefix_len", csr ? NULL : args->prefix_len, !csr, length},
@@ -67,7 +67,7 @@ static int32_t check_pointers(const kdtr_plan_config *c, const kdtr_run_args *ar
          c->mask_mode == KDTR_MASK_PACKED, 4},
         {"o", with_outputs ? args->o : NULL, with_outputs, element_bytes(c->o_dtype)},
         {"lse", with_outputs ? args->lse : NULL, 0, 4},
-        {"device_status", args->device_status, 0, 4},
+        {"device_status", with_outputs ? args->device_status : NULL, 0, 4},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         if (rules[i].needed && rules[i].pointer == NULL) {
@@ -129,7 +129,8 @@ static int32_t check_strides(const kdtr_plan_config *c, const kdtr_run_args *arg
             check_stride("kv_rope_stride", args->kv_rope_stride, c->rope_dim, INT32_MAX, error);
     }
     if (status == KDTR_OK && c->addressing == KDTR_ADDRESSING_TABLE) {
-        status = check_stride("row_table_stride", args->row_table_stride, 1, c->batch, error);
+        status = check_stride("row_table_stride", args->row_table_stride, 1,
+                              args->table_rows != NULL ? INT32_MAX : c->batch, error);
     }
     if (status == KDTR_OK && c->mask_mode == KDTR_MASK_PACKED) {
         status = check_stride("mask_stride_words", args->mask_stride_words,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plants the bugs of tests/mutants.txt one by one in a copy of the tree and checks that the suites
 # fail: mutants.sh [NAME...]
-# A line of the list, tab-separated: name, file, sed expression, suite that must fail (its log).
+# A line of the list, separated by ~~: name, file, sed expression, suite that must fail (its log).
 set -u
 copy=out/mutants/tree
 rm -rf out/mutants
@@ -11,8 +11,15 @@ git ls-files | grep -v '^phases/evidence/' | tar -cf - -T - | tar -xf - -C "$cop
 (cd "$copy" && KDTR_NVCC=none ninja -t clean > /dev/null 2>&1)
 survivors=0
 killed=0
-tab=$(printf '\t')
-while IFS=$tab read -r name file expression suite; do
+field() {
+    printf '%s\n' "$line" | awk -F ' ~~ ' -v n="$1" '{ print $n }'
+}
+
+while read -r line; do
+    name=$(field 1)
+    file=$(field 2)
+    expression=$(field 3)
+    suite=$(field 4)
     case $name in '' | '#'*) continue ;; esac
     if [ $# -gt 0 ]; then
         case " $* " in *" $name "*) ;; *) continue ;; esac

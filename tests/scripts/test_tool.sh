@@ -272,8 +272,7 @@ check_hostile() {
 check_agreement() {
     for case in $("$kdtr" gen --list | cut -d ' ' -f 1); do
         if [ "$case" = tree-long ] && [ "${KDTR_TEST_SCALE:-full}" = small ]; then
-            echo "skip P0-2 tool: verify $case: KDTR_TEST_SCALE is small"
-            continue
+            continue # 245 MB: the full scale has it
         fi
         file=$scratch/$case.kdtr
         succeeds "gen $case" "$kdtr" gen "$case" -o "$file"
