@@ -291,8 +291,8 @@ KDTR_API size_t kdtr_plan_workspace_bytes(const kdtr_plan *plan);
  * @param stream          stream; NULL on the CPU
  * @param error           filled on failure, or NULL
  * @return OK, INVALID_ARGUMENT, STRUCT_SIZE, RESERVED_NOT_ZERO, UNSUPPORTED, MISALIGNED,
- *         WORKSPACE, FP_ENVIRONMENT, OUT_OF_MEMORY (CPU, no thread) or DEVICE_ERROR; on failure
- *         before the launch nothing has been written
+ *         WORKSPACE, FP_ENVIRONMENT or DEVICE_ERROR; on failure before the launch nothing has
+ *         been written
  */
 KDTR_API int32_t kdtr_run(const kdtr_plan *plan, const kdtr_run_args *args, void *workspace,
                           size_t workspace_bytes, kdtr_stream stream, kdtr_error *error);

@@ -66,7 +66,7 @@ KDTR_API int32_t kdtr_bundle_open_memory(const void *data, size_t bytes, kdtr_bu
 KDTR_API void kdtr_bundle_close(kdtr_bundle *bundle);
 /**
  * Writes a bundle: to a temporary file beside `path`, then renamed over it, so that `path` is
- * either the whole bundle or as it was.
+ * either the whole bundle or as it was. What is there and not a regular file is refused.
  * @param bundle a bundle
  * @param path   file name
  * @param error  filled on failure, or NULL

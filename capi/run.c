@@ -45,6 +45,7 @@ static int32_t check_pointers(const kdtr_plan_config *c, const kdtr_run_args *ar
                               int with_outputs, kdtr_error *error) {
     int csr = c->addressing == KDTR_ADDRESSING_CSR;
     int rope = c->rope_dim > 0;
+    int nodes_seen = c->mask_mode != KDTR_MASK_NONE;
     size_t q = element_bytes(c->q_dtype);
     size_t kv = element_bytes(c->kv_dtype);
     size_t length = element_bytes(c->length_dtype);
@@ -57,7 +58,7 @@ static int32_t check_pointers(const kdtr_plan_config *c, const kdtr_run_args *ar
         {"node_indptr", args->node_indptr, 1, 4},
         {"indptr", csr ? args->indptr : NULL, csr, length},
         {"slots", csr ? args->slots : NULL, csr, slot},
-        {"tree_slots", c->mask_mode == KDTR_MASK_NONE ? NULL : args->tree_slots, 0, slot},
+        {"tree_slots", nodes_seen ? args->tree_slots : NULL, 0, slot},
         {"row_table", csr ? NULL : args->row_table, !csr, slot},
         {"table_rows", csr ? NULL : args->table_rows, 0, 4},
         {"prefix_len", csr ? NULL : args->prefix_len, !csr, length},
@@ -171,12 +172,12 @@ int32_t capi_bind_args(const kdtr_plan *plan, const kdtr_run_args *args, int wit
     call->node_indptr = args->node_indptr;
     call->indptr = args->indptr;
     call->slots = args->slots;
-    call->tree_slots = args->tree_slots;
     call->row_table = args->row_table;
     call->row_table_stride = args->row_table_stride;
     call->table_rows = args->table_rows;
     call->prefix_len = args->prefix_len;
     /* What the mode does not need is ignored, garbage included. */
+    call->tree_slots = plan->call.mask_mode == KDTR_MASK_NONE ? NULL : args->tree_slots;
     call->parents = plan->call.mask_mode == KDTR_MASK_PARENTS ? args->parents : NULL;
     call->mask_words = args->mask_words;
     call->mask_stride_words = args->mask_stride_words;
@@ -217,6 +218,10 @@ int32_t kdtr_check(const kdtr_plan *plan, const kdtr_run_args *args, kdtr_error 
     }
     if (!plan->context->backend->is_host) {
         return capi_fail(error, KDTR_UNSUPPORTED, "plan", "kdtr_check works on CPU contexts only");
+    }
+    if (args->num_slots < 0 || args->num_slots > INT64_MAX / 16 / args->kv_latent_stride) {
+        return capi_fail(error, KDTR_INVALID_ARGUMENT, "num_slots", "%lld slots",
+                         (long long)args->num_slots);
     }
     const struct ref_extents extents = {args->num_slots, -1, -1};
     struct ref_error cause;

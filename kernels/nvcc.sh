@@ -48,7 +48,8 @@ ptx)
     "$nvcc" -std=c++17 -O3 $numerics -arch=compute_120 "$@" -ptx -o "$out"
     ;;
 shared)
-    "$nvcc" -shared -cudart static -Xlinker=-soname,libkdtr_cuda.so.0 \
+    "$nvcc" -shared -cudart static -Xcompiler=-static-libgcc,-static-libstdc++ \
+        -Xlinker=-soname,libkdtr_cuda.so.0 \
         -Xlinker=--version-script=capi/libkdtr_cuda.map -Xlinker=--exclude-libs,ALL \
         -Xlinker='-rpath=$ORIGIN' "$@" -Lout -lkdtr -o out/libkdtr_cuda.so.0
     ln -sf libkdtr_cuda.so.0 out/libkdtr_cuda.so

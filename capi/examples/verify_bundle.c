@@ -61,8 +61,10 @@ int main(int argc, char **argv) {
     kdtr_error error = {0};
     int code = 2;
     if (run(&e, argv[1], &problem, &error) == KDTR_OK) {
+        // [compare]
         code = memcmp(e.o, problem.o.data, problem.o.bytes) == 0 ? 0 : 1;
         printf("%s: %s\n", kdtr_bundle_name(e.bundle), code == 0 ? "equal bits" : "differs");
+        // [compare]
     } else {
         fprintf(stderr, "%s: %s: %s\n", kdtr_status_name(error.code), error.field, error.text);
     }
