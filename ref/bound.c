@@ -77,8 +77,9 @@ static void bound_columns(const struct ref_attention *a, const struct ref_row *r
 static void bound_head(const struct ref_attention *a, int64_t index, int32_t head,
                        const struct ref_row *row, int64_t tokens, double maximum,
                        const struct bound_scratch *s, double *o_bound, double *lse_bound) {
-    double roundings = (double)(tokens < CANONICAL_BLOCK ? tokens : CANONICAL_BLOCK) +
-                       (double)((tokens + CANONICAL_BLOCK - 1) / CANONICAL_BLOCK);
+    int64_t blocks = (tokens + CANONICAL_BLOCK - 1) / CANONICAL_BLOCK;
+    int64_t block_tokens = tokens < CANONICAL_BLOCK ? tokens : CANONICAL_BLOCK;
+    double roundings = (double)(block_tokens + blocks);
     double total = 0.0;
     double eta_total = 0.0;
     for (int64_t v = 0; v < tokens; v++) {

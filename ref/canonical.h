@@ -62,7 +62,8 @@ static inline float dot_canonical(const float *x, const float *y, int length) {
  * @return the number
  */
 static inline double canonical_dot_roundings(int length) {
-    return (double)((length + CANONICAL_LANES - 1) / CANONICAL_LANES) + 5.0;
+    int additions = (length + CANONICAL_LANES - 1) / CANONICAL_LANES;
+    return additions + 5.0;
 }
 
 /**

@@ -106,7 +106,7 @@ static void place_tokens(struct builder *b) {
     }
     int64_t spare = pages / 16 + 3;
     b->num_slots = (pages + spare) * b->page_size;
-    int64_t *order = malloc((size_t)(pages + spare) * sizeof *order);
+    int64_t *order = calloc((size_t)(pages + spare), sizeof *order);
     b->token_slot = malloc((size_t)(b->tokens + 1) * sizeof *b->token_slot);
     if (order == NULL || b->token_slot == NULL) {
         b->failed = 1;
@@ -156,7 +156,7 @@ static void add_cache(struct builder *b) {
             int64_t slot = b->token_slot[t];
             if (k < first_width) {
                 ref_store_f32(first, c->kv_dtype, slot * first_width + k, x);
-            } else {
+            } else if (rope != NULL) {
                 ref_store_f32(rope, c->kv_dtype, slot * c->rope_dim + k - first_width, x);
             }
         }
