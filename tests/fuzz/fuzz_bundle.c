@@ -13,6 +13,7 @@
 #include "bound.h"
 #include "kdtr_bundle.h"
 #include "problem.h"
+#include "rows.h"
 
 /** A property that must hold. */
 #define MUST(condition)       \
@@ -108,6 +109,26 @@ static int is_small(const struct ref_attention *a) {
            product(heads, a->latent_dim) <= MAX_VALUES &&
            product(product(heads, a->latent_dim), inner) <= MAX_WORK &&
            attention_reference_f32_workspace(a, &bytes) == REF_OK && bytes <= sizeof workspace;
+}
+
+/** What binding promises: every row finds its nodes, and every token a slot of the pool. */
+static void check_slots(void) {
+    static int32_t nodes[MAX_VALUES];
+    const struct ref_attention *a = &problem.call;
+    MUST(a->max_nodes <= MAX_VALUES);
+    for (int64_t index = 0; index < a->row_capacity; index++) {
+        struct ref_row row = ref_find_row(a, index);
+        if (row.request < 0) { /* nobody's: bound problems have no malformed request */
+            MUST(index >= a->node_indptr[a->batch]);
+            continue;
+        }
+        int32_t visible = ref_visible_nodes(a, &row, nodes);
+        MUST(visible >= 0 && visible <= row.num_nodes && row.prefix_len <= a->max_prefix_len);
+        for (int64_t v = 0; v < row.prefix_len + visible; v++) {
+            int64_t slot = ref_visible_slot(a, &row, nodes, v);
+            MUST(slot >= 0 && slot < problem.num_slots);
+        }
+    }
 }
 
 /** Every element of o and lse is written, and the rows one by one in reverse give the same bits. */
@@ -232,6 +253,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         reach.bound++;
         if (is_small(&problem.call)) {
             reach.run++;
+            check_slots();
             if (problem.is_module) {
                 absorb();
             }
