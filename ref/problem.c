@@ -114,6 +114,9 @@ static int32_t bind_expected(const struct binder *b) {
         int64_t per_head = p->q_nope->shape[2] + p->module_output->shape[2];
         const int64_t kv_b_shape[2] = {a->num_heads * per_head, -1};
         status = need(b, "kv_b_proj", 1, BIT(REF_F32), 2, kv_b_shape, &p->kv_b_proj);
+        if (status == REF_OK && p->kv_b_proj->shape[1] < 1) {
+            status = ref_fail(b->error, REF_BUNDLE_SHAPE, "kv_b_proj", "no dimension may be 0");
+        }
         if (status == REF_OK) {
             a->latent_dim = (int32_t)p->kv_b_proj->shape[1];
         }
@@ -172,6 +175,9 @@ static int32_t bind_addressing(const struct binder *b, struct ref_extents *exten
     int table = a->addressing == REF_ADDRESSING_TABLE;
     int32_t status = table ? need(b, "row_table", 1, INDICES, 2, any, &t)
                            : need(b, "slots", 1, INDICES, 1, any, &t);
+    if (status == REF_OK && table && t->shape[1] < 1) {
+        status = ref_fail(b->error, REF_BUNDLE_SHAPE, "row_table", "it has no column");
+    }
     if (status != REF_OK) {
         return status;
     }
@@ -238,6 +244,9 @@ static int32_t bind_limits(const struct binder *b) {
         int64_t nodes = (int64_t)a->node_indptr[r + 1] - a->node_indptr[r];
         if (nodes > a->max_nodes && nodes <= a->row_capacity) {
             a->max_nodes = (int32_t)nodes;
+        }
+        if (nodes <= 0) {
+            continue; /* the lengths of an inactive request mean nothing */
         }
         /* An upper bound serves: of a list that holds the tree too, its length. */
         const void *lengths = a->addressing == REF_ADDRESSING_TABLE ? a->prefix_len : a->indptr;

@@ -7,6 +7,7 @@
 #include "problem.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ enum change {
     DTYPE,  /* its dtype is set to `value` */
     RANK,   /* one dimension less */
     SHAPE,  /* its first dimension is less by one */
+    EMPTY,  /* its second dimension is 0 */
     ELEMENT /* element `index` is set to `value` */
 };
 
@@ -80,6 +82,7 @@ static const struct fault faults[] = {
     {"table-64", "prefix_len", ELEMENT, 0, -1, REF_BAD_LENGTH, NULL},
     {"table-64", "prefix_len", ELEMENT, 0, 1000, REF_BAD_LENGTH, NULL},
     {"table-64", "prefix_len", ELEMENT, 0, 9e18, REF_BAD_LENGTH, NULL},
+    {"table-64", "row_table", EMPTY, 0, 0, REF_BUNDLE_SHAPE, NULL},
     {"tree-tiny", "mask_mode", ELEMENT, 0, 4, REF_INVALID_ARGUMENT, NULL},
     {"tree-tiny", "mask_mode", ELEMENT, 0, 3, REF_BUNDLE_MISSING, "mask_words"},
     {"tree-tiny", "parents", DROP, 0, 0, REF_BUNDLE_MISSING, NULL},
@@ -126,6 +129,9 @@ static void apply(const struct fault *fault, struct ref_bundle *bundle) {
         break;
     case SHAPE:
         tensor->shape[0] -= 1;
+        break;
+    case EMPTY:
+        tensor->shape[1] = 0;
         break;
     case ELEMENT:
         set_element(tensor, fault->index, fault->value);
@@ -179,11 +185,55 @@ START_TEST(every_case_binds) {
 }
 END_TEST
 
+/** Stale lengths of a request without nodes are no fault, and no reason for a large workspace. */
+START_TEST(lengths_of_inactive_requests_mean_nothing) {
+    void *file;
+    size_t bytes;
+    struct ref_error error = {0};
+    static struct ref_bundle bundle;
+    static struct ref_problem problem;
+    ck_assert_int_eq(ref_case_generate("table-64", &file, &bytes, &error), REF_OK);
+    ck_assert_int_eq(ref_bundle_parse(file, bytes, &bundle, &error), REF_OK);
+    static const struct fault stale[] = {
+        {"table-64", "node_indptr", ELEMENT, 3, 5, REF_OK, NULL}, /* request 2 has no node */
+        {"table-64", "prefix_len", ELEMENT, 2, 9e18, REF_OK, NULL},
+        {"table-64", "prefix_len", ELEMENT, 2, 2147483647, REF_OK, NULL},
+        {"table-64", "prefix_len", ELEMENT, 2, -5, REF_OK, NULL}};
+    for (size_t i = 0; i < sizeof stale / sizeof stale[0]; i++) {
+        apply(&stale[i], &bundle);
+        ck_assert_msg(ref_problem_bind(&bundle, &problem, &error) == REF_OK, "%s", error.text);
+        ck_assert_int_eq(problem.call.max_prefix_len, 200);
+    }
+    free(file);
+}
+END_TEST
+
+/** A module problem without a latent dimension is no call. */
+START_TEST(a_module_needs_a_latent_dimension) {
+    FILE *stream = fopen("tests/data/module-deepseek-a.kdtr", "rb");
+    ck_assert_ptr_nonnull(stream);
+    static _Alignas(64) unsigned char file[1 << 20];
+    size_t bytes = fread(file, 1, sizeof file, stream);
+    fclose(stream);
+    struct ref_error error = {0};
+    static struct ref_bundle bundle;
+    static struct ref_problem problem;
+    ck_assert_int_eq(ref_bundle_parse(file, bytes, &bundle, &error), REF_OK);
+    ck_assert_int_eq(ref_problem_bind(&bundle, &problem, &error), REF_OK);
+    const struct fault no_latent = {"", "kv_b_proj", EMPTY, 0, 0, REF_BUNDLE_SHAPE, NULL};
+    apply(&no_latent, &bundle);
+    ck_assert_int_eq(ref_problem_bind(&bundle, &problem, &error), REF_BUNDLE_SHAPE);
+    ck_assert_str_eq(error.field, "kv_b_proj");
+}
+END_TEST
+
 static Suite *problem_suite(void) {
     Suite *suite = suite_create("problem");
     TCase *bad = test_tcase(suite, "P0-2", "P0-2 hostile problems");
     tcase_add_test(bad, every_fault_is_named);
     tcase_add_test(bad, every_case_binds);
+    tcase_add_test(bad, lengths_of_inactive_requests_mean_nothing);
+    tcase_add_test(bad, a_module_needs_a_latent_dimension);
     return suite;
 }
 

@@ -137,12 +137,14 @@ END_TEST
 static Suite *tree_suite(void) {
     Suite *suite = suite_create("tree");
     TCase *tree = tcase_create("tree");
+    tcase_set_timeout(tree, 900); /* Check's 4 seconds are too few on a busy machine */
     tcase_add_test(tree, bad_parents_are_refused);
     tcase_add_test(tree, random_trees_are_trees);
     tcase_add_test(tree, chain_has_window_one);
     tcase_add_test(tree, published_mask_vector);
     suite_add_tcase(suite, tree);
     TCase *merge = tcase_create("merge");
+    tcase_set_timeout(merge, 900);
     tcase_add_test(merge, merge_equals_the_definition);
     tcase_add_test(merge, merge_edges);
     suite_add_tcase(suite, merge);
