@@ -84,7 +84,7 @@ static const int32_t *find_parents(const kdtr_problem *p, int32_t first, int32_t
     if (p->parents.data != NULL) {
         return (const int32_t *)p->parents.data + first;
     }
-    /* The search looks at every pair of nodes: not worth it for thousands, of which 24 are shown. */
+    /* The search looks at every pair of nodes: too slow for thousands, of which 24 are shown. */
     if (scratch == NULL || p->config.mask_mode == KDTR_MASK_NONE || num_nodes > 4096) {
         return NULL;
     }
