@@ -118,4 +118,27 @@ static inline double test_absorption_lse_bound_f64(double score_error, double ls
 /** The log-sum-exp of a merge: the error of the sum, of log, and of the last addition. */
 #define TEST_MERGE_LSE(lse) ((40.0 + 2.0 + 2.0 * fabs(lse)) * 0x1p-24 + 8.0 * 0x1p-24)
 
+/**
+ * Gap of float64 scores at the budget's boundary below which a draft tree may hold other nodes than
+ * in float64 (eq-draft-tie). A sum of L values of one sign passes L - 1 roundings, so it errs by
+ * gamma_(L-1) of its size, and two sums can change places if they differ by less than twice that:
+ * (L - 1) 2^-23 |w| up to terms of second order, which the missing 2^-23 |w| covers.
+ */
+#define TEST_DRAFT_TIE(positions, score) ((positions)*0x1p-23 * fabs(score))
+
+/**
+ * Most that the probabilities of seeded marginals can sum to: the float32 sum of K weights errs by
+ * gamma_K, a weight by 2 u, the logarithm of the sum and its subtraction by 3 u of less than 20.
+ */
+#define TEST_MARGINAL_MASS(ranks) (1.0 + ((ranks) + 62.0) * 0x1p-24)
+
+/**
+ * A value that a chi-square variable exceeds with a probability below exp(-t), for t = 14 below one
+ * in a million: dof + 2 sqrt(dof t) + 2 t (Laurent and Massart, Annals of Statistics 28, 2000,
+ * lemma 1).
+ */
+#define TEST_CHI_SQUARE(dof) ((dof) + 2.0 * sqrt(14.0 * (dof)) + 28.0)
+/** Draws that a cell must expect for its count to be close to normal: the customary number. */
+#define TEST_CHI_SQUARE_EXPECTED 5.0
+
 #endif
