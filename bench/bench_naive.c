@@ -147,13 +147,13 @@ static int report(struct measurement *m, const char *name, FILE *json, int first
                us[SAMPLES / 4], us[3 * SAMPLES / 4], bytes / median / 1000.0);
         fprintf(json,
                 "%s    {\"op\": \"verify\", \"implementation\": \"kdtr_naive\", \"case\": \"%s\", "
-                "\"mask\": \"tree\", \"B\": %d, \"H\": %d, \"Q\": %d, \"N\": %lld, "
+                "\"mask\": \"%s\", \"B\": %d, \"H\": %d, \"Q\": %d, \"N\": %lld, "
                 "\"layout\": \"random\", \"median_us\": %.1f, \"p25_us\": %.1f, "
                 "\"p75_us\": %.1f, \"samples\": %d, \"differing_bits\": 0, "
                 "\"effective_gbps\": %.2f}",
-                first ? "" : ",\n", name, c->batch, c->num_heads, c->max_nodes,
-                (long long)c->max_prefix_len, median, us[SAMPLES / 4], us[3 * SAMPLES / 4], SAMPLES,
-                bytes / median / 1000.0);
+                first ? "" : ",\n", name, c->mask_mode == KDTR_MASK_CHAIN ? "causal" : "tree",
+                c->batch, c->num_heads, c->max_nodes, (long long)c->max_prefix_len, median,
+                us[SAMPLES / 4], us[3 * SAMPLES / 4], SAMPLES, bytes / median / 1000.0);
     } else {
         fprintf(stderr, "bench_naive: %s: %s %s\n", name, error.field, error.text);
     }

@@ -18,7 +18,7 @@
 
 /** Threads of every block. */
 #define BLOCK_THREADS 128
-/** Tokens of a block sum (eq-block-sum); also the tokens a block of the score pass takes. */
+/** Tokens of a block sum (eq-block-sum); the score pass has a block for each as many tokens. */
 #define BLOCK_TOKENS 256
 /** Largest grid.y. */
 #define MAX_GRID_Y 65535
@@ -80,15 +80,11 @@ __global__ void naive_list(struct ref_attention a, struct naive_workspace w) {
     if (threadIdx.x == 0) {
         struct ref_row row = ref_find_row(&a, index);
         int32_t visible = row.request < 0 ? -1 : ref_visible_nodes(&a, &row, nodes);
-        if (row.request >= 0 && visible < 0 && a.device_status != NULL) {
-            atomicOr(&a.device_status[row.request], (uint32_t)REF_REQUEST_TREE);
-        }
         shared_row[0] = row;
         shared_tokens[0] = visible < 0 ? -1 : row.prefix_len + visible;
         w.tokens[index] = shared_tokens[0];
         for (int64_t b = index; a.device_status != NULL && b < a.batch; b += gridDim.x) {
-            struct ref_row request;
-            atomicOr(&a.device_status[b], ref_request_bounds(&a, (int32_t)b, &request));
+            atomicOr(&a.device_status[b], ref_request_status(&a, (int32_t)b));
         }
     }
     __syncthreads();
@@ -101,7 +97,7 @@ __global__ void naive_list(struct ref_attention a, struct naive_workspace w) {
 // [list]
 
 // [scores]
-/** Block (r * H + h, y): scores of tokens 256 y to 256 y + 255, one warp a token (eq-dot). */
+/** Block (r * H + h, y): scores of every gridDim.y-th group of 4 tokens, a warp each (eq-dot). */
 __global__ void naive_scores(struct ref_attention a, struct naive_workspace w) {
     int64_t index = blockIdx.x / (unsigned)a.num_heads;
     int32_t head = (int32_t)(blockIdx.x % (unsigned)a.num_heads);
@@ -186,7 +182,7 @@ __global__ void naive_weights(struct ref_attention a, struct naive_workspace w) 
 // [weights]
 
 // [output]
-/** Block (r * H + h, y): columns 128 y to 128 y + 127 of o, one thread each (eq-output). */
+/** Block (r * H + h, y): columns 128 y to 128 y + 127 of o, a thread each (eq-block-sum). */
 __global__ void naive_output(struct ref_attention a, struct naive_workspace w) {
     int64_t index = blockIdx.x / (unsigned)a.num_heads;
     int32_t head = (int32_t)(blockIdx.x % (unsigned)a.num_heads);

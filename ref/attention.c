@@ -14,7 +14,6 @@
 #include "canonical.h"
 #include "exp_log.h"
 #include "rows.h"
-#include "tree.h"
 
 /** Rows of a tile in the score pass: 16 of model size are 36 KB, so that the heads after the first
  * find them in the first cache. A score depends on its own row only: any number gives its bits. */
@@ -233,13 +232,7 @@ static void attend_row(const struct ref_attention *a, int64_t index, const struc
 
 void attention_reference_f32_status(const struct ref_attention *a) {
     for (int32_t b = 0; a->device_status != NULL && b < a->batch; b++) {
-        struct ref_row row = {b, 0, 0, 0, 0};
-        uint32_t bits = ref_request_bounds(a, b, &row);
-        if (bits == 0 && a->mask_mode == REF_MASK_PARENTS && row.num_nodes > 0 &&
-            ref_tree_check(a->parents + row.first_row, row.num_nodes, NULL) != REF_OK) {
-            bits = REF_REQUEST_TREE;
-        }
-        a->device_status[b] |= bits;
+        a->device_status[b] |= ref_request_status(a, b);
     }
 }
 

@@ -55,6 +55,25 @@ REF_INLINE uint32_t ref_request_bounds(const struct ref_attention *a, int32_t re
 }
 
 /**
+ * All status bits of a request: its bounds, and where these are good its parents.
+ *
+ * @param a       the call
+ * @param request its number
+ * @return enum ref_request_status bits
+ */
+REF_INLINE uint32_t ref_request_status(const struct ref_attention *a, int32_t request) {
+    struct ref_row row = {request, 0, 0, 0, 0};
+    uint32_t bits = ref_request_bounds(a, request, &row);
+    for (int32_t i = 0; bits == 0 && a->mask_mode == REF_MASK_PARENTS && i < row.num_nodes; i++) {
+        int32_t parent = a->parents[row.first_row + i];
+        if (i == 0 ? parent != -1 : parent < 0 || parent >= i) {
+            bits = REF_REQUEST_TREE;
+        }
+    }
+    return bits;
+}
+
+/**
  * Finds the owner of a query row: the lowest well-formed request whose rows hold it.
  *
  * @param a     the call
