@@ -9,8 +9,9 @@ if [ -n "$(git status --porcelain)" ]; then
 fi
 hash=$(sh tests/scripts/source_hash.sh)
 for file in host gpu arm; do
-    if ! grep -q "^sources_sha256 $hash\$" "phases/evidence/$file.txt" 2> /dev/null; then
-        echo "dist: phases/evidence/$file.txt is missing or STALE" >&2
+    if ! grep -q "^sources_sha256 $hash\$" "phases/evidence/$file.txt" 2> /dev/null ||
+        grep -q '^gate .* failed [1-9]' "phases/evidence/$file.txt"; then
+        echo "dist: phases/evidence/$file.txt is missing, STALE or records failures" >&2
         exit 1
     fi
 done

@@ -56,7 +56,7 @@ shared)
     echo "built with nvcc $detail for sm_90, sm_120 and compute_120" > "$out"
     ;;
 program)
-    "$nvcc" -cudart static -Xcompiler=-static-libgcc "$@" -o "$out" \
+    "$nvcc" -cudart static -Xcompiler=-static-libgcc,-static-libstdc++ "$@" -o "$out" \
         -l:libcheck_pic.a -l:libsubunit.a -lm -lrt -lpthread
     ;;
 esac

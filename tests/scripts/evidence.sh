@@ -68,7 +68,13 @@ if [ -f out/arm/arm.log ]; then
     recorded out/arm/arm.log arm "ninja test-arm" > phases/evidence/arm.txt
     echo "wrote phases/evidence/arm.txt"
 fi
+status=0
 for file in phases/evidence/*.txt; do
+    if grep -q '^gate .* failed [1-9]' "$file"; then
+        echo "evidence: $file records failures" >&2
+        status=1
+    fi
     grep -q "^sources_sha256 $now_hash\$" "$file" ||
         echo "evidence: $file is STALE: its sources are not those of this tree" >&2
 done
+exit $status

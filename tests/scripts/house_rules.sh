@@ -25,7 +25,8 @@ scripts=$(dirname "$0")
 # Every file of the tree but build output, hidden folders and what .gitignore names.
 list_files() {
     find . \( -path ./out -o -path './.?*' -o -name __pycache__ \) -prune -type d -o \
-        -type f ! -name '.ninja_*' ! -name compile_commands.json -print |
+        -type f ! -name '.ninja_*' ! -name compile_commands.json \
+        ! -path ./example ! -path ./example.c -print |
         sed 's|^\./||' | sort
 }
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Prints one SHA-256 of the sources that decide what a gate shows: ref/, kernels/, capi/, the
-# suites with their data, and how they are built. Evidence records it; where it differs the evidence is stale.
+# suites with their data, and how they are built. Evidence records it; where it differs the
+# evidence is stale.
 set -eu
 LC_ALL=C
 export LC_ALL
