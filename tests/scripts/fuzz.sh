@@ -53,6 +53,10 @@ long() {
     work=out/fuzz
     mkdir -p "$work/corpus"
     rm -f "$work"/job-*.log
+    # What is fuzzed is what the tree is now, not when the run ends.
+    commit=$(git rev-parse HEAD 2> /dev/null || echo unknown)
+    [ -z "$(git status --porcelain 2> /dev/null)" ] || commit="$commit with changes"
+    sources=$(sh tests/scripts/source_hash.sh)
     start=$(date +%s)
     job=0
     while [ "$job" -lt "$jobs" ]; do
@@ -68,8 +72,8 @@ long() {
     findings=$(grep -c -e '^SUMMARY: ' "$work"/job-*.log | awk -F : '{ n += $2 } END { print n }')
     set -- $(count "$work"/job-*.log)
     {
-        echo "commit $(git rev-parse HEAD 2> /dev/null || echo unknown)"
-        echo "sources_sha256 $(sh tests/scripts/source_hash.sh)"
+        echo "commit $commit"
+        echo "sources_sha256 $sources"
         echo "date $(date -u +%Y-%m-%d)"
         echo "seed $seed, jobs $jobs, seconds $seconds, executions a second $(($1 / seconds))"
         echo "executions $1: bundles $2, with a problem $3, run $4"
