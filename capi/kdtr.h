@@ -297,7 +297,8 @@ KDTR_API size_t kdtr_plan_workspace_bytes(const kdtr_plan *plan);
 KDTR_API int32_t kdtr_run(const kdtr_plan *plan, const kdtr_run_args *args, void *workspace,
                           size_t workspace_bytes, kdtr_stream stream, kdtr_error *error);
 /**
- * Verifies everything that a run trusts: row bounds, lengths, slots within num_slots, parents.
+ * Verifies what a run trusts: row bounds, lengths, slots within num_slots, parents. The lengths of
+ * slots and row_table themselves are not among the arguments: the caller answers for them.
  * CPU contexts only in this version. Reads the arguments, writes nothing.
  * @param plan  a plan
  * @param args  arguments of a run; outputs may be NULL

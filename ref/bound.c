@@ -85,9 +85,10 @@ static void bound_head(const struct ref_attention *a, int64_t index, int32_t hea
     for (int64_t v = 0; v < tokens; v++) {
         /* The error of a score becomes the relative error eta of its weight. */
         double shift = fabs(s->score[v] - maximum);
-        double eta = shift < INFINITY
-                         ? expm1(s->error[v] + U32 * shift) * (1.0 + EXP_LOG_ERROR) + EXP_LOG_ERROR
-                         : 0.0;
+        double eta = shift < INFINITY ? expm1(s->error[v] + U32 * (shift + 2.0 * s->error[v])) *
+                                                (1.0 + EXP_LOG_ERROR) +
+                                            EXP_LOG_ERROR
+                                      : 0.0;
         s->error[v] = eta;
         double weight = exp(s->score[v] - maximum);
         total += weight;
@@ -115,8 +116,11 @@ static void bound_head(const struct ref_attention *a, int64_t index, int32_t hea
         double lse = fabs(maximum + log(total));
         double sum_error = rho < 1.0 ? -log1p(-rho) : INFINITY;
         double bound = sum_error + EXP_LOG_ERROR * (fabs(log(total)) + sum_error);
-        bound = (bound + 2.0 * U32 * (lse + bound) + CANONICAL_TINY);
-        lse_bound[index * a->num_heads + head] = a->lse_base2 ? bound * 0x1.71548p+0 : bound;
+        bound = bound + 2.0 * U32 * (lse + bound) + CANONICAL_TINY;
+        if (a->lse_base2) { /* a product, and the constant's own rounding: below u each */
+            bound = (bound + 2.0 * U32 * (lse + bound)) * 0x1.71548p+0;
+        }
+        lse_bound[index * a->num_heads + head] = bound;
     }
 }
 

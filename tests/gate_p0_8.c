@@ -236,6 +236,32 @@ START_TEST(lists_out_of_order_are_inactive) {
 }
 END_TEST
 
+START_TEST(overlapping_requests_have_their_own_status) {
+    /* Requests 0 and 2 claim rows 2 and 3: request 0 owns them, and as nodes 0 and 1 of request 2
+     * they have malformed parents. Its bit must be set although it does not own these rows. */
+    const struct test_case record = {.name = "overlapping requests",
+                                     .batch = 3,
+                                     .prefix = {12, 5, 9},
+                                     .nodes = {4, 2, 4},
+                                     .own_tree_list = 1,
+                                     .mask_mode = REF_MASK_PARENTS};
+    struct test_problem problem;
+    test_problem_make(&record, &problem);
+    test_put_index(problem.call.node_indptr, REF_I32, 2, 2);
+    test_put_index(problem.call.node_indptr, REF_I32, 3, 6);
+    for (int32_t row = 0; row < 6; row++) {
+        problem.parents[row] = row < 4 ? row - 1 : 0;
+    }
+    struct harness_expected expected;
+    harness_expect(&problem, &expected);
+    ck_assert_uint_eq(expected.status[1], REF_REQUEST_ROWS);
+    ck_assert_uint_eq(expected.status[2], REF_REQUEST_TREE);
+    harness_expected_free(&expected);
+    edge_check_problem(&problem, TEST_TRIVIAL_IS_FINE);
+    test_problem_free(&problem);
+}
+END_TEST
+
 START_TEST(malformed_parents_empty_their_rows) {
     const struct test_case record = {.name = "malformed parents",
                                      .batch = 2,
@@ -268,6 +294,7 @@ static Suite *gate_p0_8_suite(void) {
     tcase_add_test(batches, a_request_does_not_depend_on_its_batch);
     tcase_add_test(batches, requests_over_the_limits_are_inactive);
     tcase_add_test(batches, lists_out_of_order_are_inactive);
+    tcase_add_test(batches, overlapping_requests_have_their_own_status);
     tcase_add_test(batches, malformed_parents_empty_their_rows);
     return suite;
 }

@@ -9,6 +9,10 @@ FILENAME ~ /phases\/phase[0-9]\.md$/ {
         title[id] = substr($0, length("### " id " ") + 1)
     } else if ($0 ~ /^Status: /) {
         state[id] = substr($0, 9)
+    } else if ($0 ~ /\*Runs\*:/ || runs_go_on) {
+        # The sentence may go on in the next line.
+        if ($0 ~ /GPU/) wants_gpu[id] = 1
+        runs_go_on = $0 !~ /\.$/
     }
     next
 }
@@ -20,6 +24,7 @@ FILENAME ~ /evidence\// {
     if (word[1] == "date") day = word[2]
     if (word[1] == "sources_sha256") stale = word[2] != current
     if (word[1] == "gate" && (place == "gpu" || place == "arm")) {
+        recorded[word[2] SUBSEP place] = 1
         shown = word[4] + 0 > 0 && word[6] + 0 == 0 ? word[4] " passed" : word[6] " FAILED"
         evidence[word[2]] = evidence[word[2]] "; " place " (" device ", " day "): " \
             (stale ? "STALE" : shown)
@@ -29,11 +34,26 @@ FILENAME ~ /evidence\// {
 {
     if (gates != "all" && $2 !~ gates) next
     total[$1]++
-    if ($2 == "unit") { units[$1]++; next }
+    if ($2 == "unit") {
+        units[$1]++
+        if ($1 == "skip") unit_reason = unit_reason "\n          NOT RUN  " $5
+        next
+    }
     seen[$2 SUBSEP $3 SUBSEP $1]++
     if ($1 != "skip") ran[$2] = 1
     if ($1 == "skip") reason[$2] = reason[$2] "\n          NOT RUN  " $5
     if ($1 == "fail") reason[$2] = reason[$2] "\n          FAILED   " $5
+}
+# A place that a gate names and that neither this run nor any evidence shows.
+function missing(id, line) {
+    line = ""
+    if (wants_gpu[id] && !recorded[id SUBSEP "gpu"] && !seen[id SUBSEP "gpu" SUBSEP "pass"]) {
+        line = "\n          NOT RUN  on a GPU: no evidence of one (ninja test-gpu, ninja evidence)"
+    }
+    if (id == "P0-3" && !recorded[id SUBSEP "arm"]) {
+        line = line "\n          NOT RUN  on aarch64: no evidence (ninja test-arm, ninja evidence)"
+    }
+    return line
 }
 function places(id, line, k, place, passed, failed) {
     line = ""
@@ -61,11 +81,12 @@ END {
             total["fail"]++
             continue
         }
-        printf "%-6s %s\n          %s%s%s\n", id, title[id], places(id), evidence[id], reason[id]
+        printf "%-6s %s\n          %s%s%s%s\n", id, title[id], places(id), evidence[id], \
+            reason[id], missing(id)
     }
     if (gates == "all") {
-        printf "other  unit tests and scripts\n          %d passed, %d failed, %d skipped\n", \
-            units["pass"], units["fail"], units["skip"]
+        printf "other  unit tests and scripts\n          %d passed, %d failed, %d skipped%s\n", \
+            units["pass"], units["fail"], units["skip"], unit_reason
     }
     if (later != "") print substr(later, 2)
     printf "%d passed, %d failed, %d skipped\n", total["pass"], total["fail"], total["skip"]
