@@ -2,7 +2,7 @@
 /**
  * @file
  * Status codes and the error record of ref/. The public codes in capi/kdtr.h have equal values,
- * which capi/status.c asserts; spec/c_abi.md lists them.
+ * which capi/context.c asserts; spec/c_abi.md lists them.
  */
 #ifndef REF_STATUS_H
 #define REF_STATUS_H

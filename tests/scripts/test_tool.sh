@@ -120,7 +120,7 @@ check_help() {
     passed=0
     cmp -s "$scratch/help" "$out" && passed=1
     result $passed "--help is help"
-    for command in gen info verify; do
+    for command in gen info verify step; do
         succeeds "help $command" "$kdtr" help $command
         shows "help $command: usage" '^Usage:$'
         shows "help $command: exit codes" '^Exit codes:$'
@@ -350,6 +350,41 @@ check_no_rope() {
     result $passed "no rope is zero rope"
 }
 
+check_step() {
+    refuses "step without a file" "a file is missing" "$kdtr" step
+    refuses "step of two files" "one file" "$kdtr" step a b
+    refuses "step with an unknown option" "no option '--frob'" "$kdtr" step --frob
+    refuses "step of a missing file" "none.kdtr: path: .*(IO)" "$kdtr" step "$scratch/none.kdtr"
+    refuses "step without a draft" "draft_logp: .*(BUNDLE_MISSING)" \
+        "$kdtr" step $data/tree-tiny.kdtr
+    for case in step-small step-kimi step-batch; do
+        succeeds "step $case" "$kdtr" step "$scratch/$case.kdtr"
+        shows "step $case: trees" '^  draft trees: .* ok$'
+        shows "step $case: bonus" '^  request 0: accepted .* bonus [0-9]'
+    done
+    small=$data/step-small.kdtr
+    passed=0
+    cmp -s "$small" "$scratch/step-small.kdtr" && passed=1
+    result $passed "step-small is the committed one"
+    succeeds "step step-small" "$kdtr" step "$small"
+    shows "the accepted path is marked" '^    0 \* '
+    for edit_of in "draft_logp 0 -100" "draft_tokens 0 7" "node_tokens 3 7" "parents 11 0" \
+        "budget 0 10" "root_tokens 0 7"; do
+        # shellcheck disable=SC2086 # the edit is meant to split
+        "$edit" "$small" "$scratch/edited.kdtr" $edit_of
+        differs "step: $edit_of" 'MISMATCH$' "$kdtr" step "$scratch/edited.kdtr"
+    done
+    for edit_of in "budget 0 -1" "vocab_size 0 0"; do
+        # shellcheck disable=SC2086 # the edit is meant to split
+        "$edit" "$small" "$scratch/edited.kdtr" $edit_of
+        refuses "step: $edit_of" "edited.kdtr: .*(INVALID_ARGUMENT)" \
+            "$kdtr" step "$scratch/edited.kdtr"
+    done
+    "$edit" empty "$small" "$scratch/edited.kdtr" target_ids
+    refuses "step: no target ids" "target_ids: .*(BUNDLE_SHAPE)" \
+        "$kdtr" step "$scratch/edited.kdtr"
+}
+
 check_naive() {
     file=$data/tree-tiny.kdtr
     run "$kdtr" verify "$file" --backend naive
@@ -370,5 +405,6 @@ check_hostile
 check_agreement
 check_mismatch
 check_no_rope
+check_step
 check_naive
 exit $failed
