@@ -33,9 +33,13 @@ size_t kdtr_draft_tree_host_bytes(int32_t budget, int32_t num_positions, int32_t
     return bytes == SIZE_MAX ? 0 : bytes;
 }
 
-/** The arrays that a tree must have, and the optional encodings. */
+/** The stride, the arrays that a tree must have, and the optional encodings. */
 static int32_t check_tree(const kdtr_draft_args *args, const kdtr_draft_tree *tree,
                           kdtr_error *error) {
+    if (args->stride < args->num_ranks) {
+        return capi_fail(error, KDTR_INVALID_ARGUMENT, "stride", "%lld elements for %d ranks",
+                         (long long)args->stride, args->num_ranks);
+    }
     const struct {
         const void *pointer;
         const char *name;

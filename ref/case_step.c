@@ -19,7 +19,7 @@ static int64_t draw_below(uint64_t seed, uint64_t counter, int64_t limit) {
     return (int64_t)((ref_random(seed, counter) >> 32) * (uint64_t)limit >> 32);
 }
 
-/** Target ids: 5 times in 8 the token of a child, if there is one, otherwise any token. */
+/** Target ids: the token of a child, if there is one, always at the root and else 5 times in 8. */
 static void make_targets(uint64_t seed, const struct case_step *s) {
     for (int32_t i = 0; i < s->num_nodes; i++) {
         uint64_t counter = 2u * (uint64_t)i;
@@ -27,7 +27,7 @@ static void make_targets(uint64_t seed, const struct case_step *s) {
         for (int32_t j = i + 1; j < s->num_nodes; j++) {
             children += s->parents[j] == i;
         }
-        if (children == 0 || draw_below(seed, counter, 8) >= 5) {
+        if (children == 0 || (i > 0 && draw_below(seed, counter, 8) >= 5)) {
             s->target_ids[i] = draw_below(seed, counter + 1, s->vocab_size);
             continue;
         }
