@@ -10,7 +10,7 @@ for library in kdtr kdtr_cuda; do
     cp "out/lib$library.so.0" "$root/lib/"
     ln -sf "lib$library.so.0" "$root/lib/lib$library.so"
 done
-cp capi/kdtr.h capi/kdtr_bundle.h capi/kdtr_cuda.h "$root/include/"
+cp capi/kdtr.h capi/kdtr_bundle.h capi/kdtr_cuda.h capi/kdtr_step.h "$root/include/"
 version=$(awk '/define KDTR_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $3; s = "." } END { print v }' \
     capi/kdtr.h)
 cat > "$root/lib/pkgconfig/kdtr.pc" << END

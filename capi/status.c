@@ -5,8 +5,11 @@
  */
 #include "status.h"
 
+#include "accept.h"
 #include "backend.h"
+#include "draft_tree.h"
 #include "error.h"
+#include "kdtr_step.h"
 
 // clang-format off
 /** Every status once: checks its value against ref/ and gives its name. */
@@ -40,6 +43,13 @@ _Static_assert((int)KDTR_MASK_NONE == (int)REF_MASK_NONE &&
                    (int)KDTR_REQUEST_PREFIX == (int)REF_REQUEST_PREFIX &&
                    (int)KDTR_REQUEST_TREE == (int)REF_REQUEST_TREE,
                "ref/attention.h and kdtr.h differ");
+_Static_assert((int)KDTR_DRAFT_NOT_FINITE == (int)REF_DRAFT_NOT_FINITE &&
+                   (int)KDTR_DRAFT_POSITIVE == (int)REF_DRAFT_POSITIVE &&
+                   (int)KDTR_DRAFT_TOKEN == (int)REF_DRAFT_TOKEN &&
+                   (int)KDTR_DRAFT_ORDER == (int)REF_DRAFT_ORDER &&
+                   (int)KDTR_DRAFT_DUPLICATE == (int)REF_DRAFT_DUPLICATE &&
+                   (int)KDTR_ACCEPT_LINK == (int)REF_ACCEPT_LINK,
+               "ref/draft_tree.h or ref/accept.h and kdtr_step.h differ");
 _Static_assert(sizeof(((kdtr_error *)0)->text) == sizeof(((struct ref_error *)0)->text) &&
                    sizeof(((kdtr_error *)0)->field) == sizeof(((struct ref_error *)0)->field),
                "the error records differ");

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case_step.h"
 #include "problem.h"
 #include "random.h"
 #include "tree.h"
@@ -19,7 +20,15 @@
 #define CASE_SCALE 0x1.14f572p-3f
 
 /** Streams of random numbers: added to the seed of the case, which is a multiple of 16. */
-enum stream { STREAM_QUERY, STREAM_ROPE, STREAM_CACHE, STREAM_SLOTS, STREAM_MASK, STREAM_TREE };
+enum stream {
+    STREAM_QUERY,
+    STREAM_ROPE,
+    STREAM_CACHE,
+    STREAM_SLOTS,
+    STREAM_MASK,
+    STREAM_TREE,
+    STREAM_STEP /* and the two after it */
+};
 
 /** A case under construction. Memory is freed at the end, whatever happened. */
 struct builder {
@@ -32,7 +41,9 @@ struct builder {
     int64_t *token_slot; /* [tokens] slot of each token, request after request */
     struct ref_bundle bundle;
     void *owned[REF_BUNDLE_MAX_TENSORS];
-    int32_t failed; /* an allocation failed: everything after is skipped */
+    int32_t failed;        /* an allocation failed: everything after is skipped */
+    struct case_step step; /* arrays of all requests; only of a step problem */
+    int32_t *budget;       /* of a step problem */
 };
 
 /** FNV-1a over the name, times 16: a seed that adding a case to the table does not change. */
@@ -221,8 +232,50 @@ static void add_table(struct builder *b) {
     }
 }
 
+/** The tensors of a step problem, which make_parents fills. */
+static void add_step(struct builder *b) {
+    const struct ref_case *c = b->c;
+    const int64_t l = c->draft_positions;
+    b->step.logp = append(b, "draft_logp", REF_F32, 3, c->batch, l, c->draft_ranks);
+    b->step.draft_tokens = append(b, "draft_tokens", REF_I64, 3, c->batch, l, c->draft_ranks);
+    b->step.root_token = append(b, "root_tokens", REF_I64, 1, c->batch, 1, 1);
+    b->budget = append(b, "budget", REF_I32, 1, c->batch, 1, 1);
+    b->step.target_ids = append(b, "target_ids", REF_I64, 1, b->rows, 1, 1);
+    b->step.node_tokens = append(b, "node_tokens", REF_I64, 1, b->rows, 1, 1);
+    int64_t *vocab_size = append(b, "vocab_size", REF_I64, 0, 1, 1, 1);
+    if (vocab_size != NULL) {
+        *vocab_size = c->vocab_size;
+    }
+}
+
+/** The tree of a request: the draft tree of a step problem, otherwise a random one. */
+static int32_t make_parents(struct builder *b, int32_t request, int32_t row, int32_t *parents,
+                            struct ref_error *error) {
+    const struct ref_case *c = b->c;
+    uint64_t offset = 16u * (uint64_t)request;
+    if (c->draft_positions == 0) {
+        int32_t window = c->mask_mode == REF_MASK_CHAIN ? 1 : c->window > 0 ? c->window : 6;
+        ref_tree_random(b->seed + STREAM_TREE + offset, c->num_nodes[request], window, parents);
+        return REF_OK;
+    }
+    const struct case_step *all = &b->step;
+    int64_t first = (int64_t)request * c->draft_positions * c->draft_ranks;
+    b->budget[request] = c->num_nodes[request] - 1;
+    const struct case_step one = {.num_nodes = c->num_nodes[request],
+                                  .num_positions = c->draft_positions,
+                                  .num_ranks = c->draft_ranks,
+                                  .vocab_size = c->vocab_size,
+                                  .logp = all->logp + first,
+                                  .draft_tokens = all->draft_tokens + first,
+                                  .root_token = all->root_token + request,
+                                  .node_tokens = all->node_tokens + row,
+                                  .parents = parents,
+                                  .target_ids = all->target_ids + row};
+    return case_step_make(b->seed + STREAM_STEP + offset, &one, error);
+}
+
 /** node_indptr, tree_slots, and the tree or mask of every request. */
-static void add_trees(struct builder *b) {
+static int32_t add_trees(struct builder *b, struct ref_error *error) {
     const struct ref_case *c = b->c;
     int32_t stride = 0;
     for (int32_t r = 0; r < c->batch; r++) {
@@ -238,8 +291,11 @@ static void add_trees(struct builder *b) {
     uint32_t *words = c->mask_mode == REF_MASK_PACKED
                           ? append(b, "mask_words", REF_U32, 2, b->rows, stride, 1)
                           : NULL;
+    if (c->draft_positions > 0) {
+        add_step(b);
+    }
     if (b->failed) {
-        return;
+        return REF_OUT_OF_MEMORY;
     }
     *mode = c->mask_mode;
     int64_t token = 0;
@@ -250,9 +306,10 @@ static void add_trees(struct builder *b) {
             put_index(tree_slots, c->wide, row + i, b->token_slot[token + c->prefix_len[r] + i]);
         }
         if (parents != NULL && nodes > 0) {
-            int32_t window = c->mask_mode == REF_MASK_CHAIN ? 1 : c->window > 0 ? c->window : 6;
-            ref_tree_random(b->seed + STREAM_TREE + 16u * (uint64_t)r, nodes, window,
-                            parents + row);
+            int32_t status = make_parents(b, r, row, parents + row, error);
+            if (status != REF_OK) {
+                return status;
+            }
             if (words != NULL) {
                 ref_tree_packed_mask(parents + row, nodes, stride, words + (int64_t)row * stride);
             }
@@ -265,6 +322,7 @@ static void add_trees(struct builder *b) {
         row += nodes;
         node_indptr[r + 1] = row;
     }
+    return REF_OK;
 }
 
 /** Runs the reference on the built inputs and fills the expected o and lse. */
@@ -327,8 +385,8 @@ int32_t ref_case_build(const struct ref_case *description, void **file, size_t *
     } else {
         add_lists(&b);
     }
-    add_trees(&b);
-    int32_t status = add_expected(&b, error);
+    int32_t status = add_trees(&b, error);
+    status = status == REF_OK ? add_expected(&b, error) : status;
     if (status == REF_OK) {
         status = finish(&b, file, bytes, error);
     }

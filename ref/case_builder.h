@@ -30,7 +30,10 @@ struct ref_case {
     int32_t two_pools;                      /**< 1: kv_latent and kv_rope. */
     int32_t tree_list;                      /**< 1: tree_slots of its own. */
     int32_t spare_rows;                     /**< Query rows that no request owns. */
-    int32_t any_mask; /**< PACKED: 1 random bits, not a tree; 2: request 0 sees nothing. */
+    int32_t any_mask;        /**< PACKED: 1 random bits, not a tree; 2: request 0 sees nothing. */
+    int32_t draft_positions; /**< Step problem: L, above 0; the trees are draft trees. */
+    int32_t draft_ranks;     /**< Step problem: K. */
+    int32_t vocab_size;      /**< Step problem: tokens are 0 to this - 1. */
 };
 
 /**

@@ -45,6 +45,14 @@ static const struct ref_case cases[] = {
      64, REF_MASK_PACKED, REF_BF16, .page_size = 64, .wide = 1},
     {"two-pools", "latent and rope pools of their own, tree slots of their own", 2, {90, 17},
      {6, 10}, 9, 512, 64, REF_MASK_PARENTS, REF_F32, .two_pools = 1, .tree_list = 1},
+    {"step-small", "a whole step: a draft tree of budget 11, acceptance", 1, {60}, {12}, 2, 512, 64,
+     REF_MASK_PARENTS, REF_BF16, .draft_positions = 5, .draft_ranks = 8, .vocab_size = 32000},
+    {"step-kimi", "a whole step: budget 31 from 7 positions, one GPU's share of Kimi K2.6", 1,
+     {512}, {32}, 8, 512, 64, REF_MASK_PACKED, REF_BF16, .q_bf16 = 1, .draft_positions = 7,
+     .draft_ranks = 16, .vocab_size = 163840},
+    {"step-batch", "whole steps of budgets 0, 7 and 20, one request inactive", 4, {33, 70, 9, 5},
+     {1, 8, 0, 21}, 2, 512, 64, REF_MASK_PACKED, REF_BF16, .spare_rows = 2, .draft_positions = 4,
+     .draft_ranks = 6, .vocab_size = 1000},
 };
 // clang-format on
 

@@ -8,6 +8,57 @@
 #define TESTS_ABI_LAYOUT_H
 
 // clang-format off
+/** Those of kdtr_step.h. */
+#define ABI_LAYOUT_STEP(S, F) \
+    S(kdtr_draft_args, 80)                   \
+    F(kdtr_draft_args, struct_size, 0, 4)    \
+    F(kdtr_draft_args, num_positions, 4, 4)  \
+    F(kdtr_draft_args, num_ranks, 8, 4)      \
+    F(kdtr_draft_args, budget, 12, 4)        \
+    F(kdtr_draft_args, depth_limit, 16, 4)   \
+    F(kdtr_draft_args, reserved0, 20, 4)     \
+    F(kdtr_draft_args, logp, 24, 8)          \
+    F(kdtr_draft_args, draft_tokens, 32, 8)  \
+    F(kdtr_draft_args, stride, 40, 8)        \
+    F(kdtr_draft_args, root_token, 48, 8)    \
+    F(kdtr_draft_args, prefix_len, 56, 8)    \
+    F(kdtr_draft_args, reserved, 64, 16)     \
+    S(kdtr_draft_tree, 112)                  \
+    F(kdtr_draft_tree, struct_size, 0, 4)    \
+    F(kdtr_draft_tree, num_nodes, 4, 4)      \
+    F(kdtr_draft_tree, status, 8, 4)         \
+    F(kdtr_draft_tree, reserved0, 12, 4)     \
+    F(kdtr_draft_tree, tokens, 16, 8)        \
+    F(kdtr_draft_tree, parents, 24, 8)       \
+    F(kdtr_draft_tree, depth, 32, 8)         \
+    F(kdtr_draft_tree, rank, 40, 8)          \
+    F(kdtr_draft_tree, score, 48, 8)         \
+    F(kdtr_draft_tree, first_child, 56, 8)   \
+    F(kdtr_draft_tree, next_sibling, 64, 8)  \
+    F(kdtr_draft_tree, positions, 72, 8)     \
+    F(kdtr_draft_tree, mask_words, 80, 8)    \
+    F(kdtr_draft_tree, mask_stride_words, 88, 8) \
+    F(kdtr_draft_tree, reserved, 96, 16)     \
+    S(kdtr_accept_args, 72)                  \
+    F(kdtr_accept_args, struct_size, 0, 4)   \
+    F(kdtr_accept_args, num_nodes, 4, 4)     \
+    F(kdtr_accept_args, path_size, 8, 4)     \
+    F(kdtr_accept_args, first_row, 12, 4)    \
+    F(kdtr_accept_args, tokens, 16, 8)       \
+    F(kdtr_accept_args, first_child, 24, 8)  \
+    F(kdtr_accept_args, next_sibling, 32, 8) \
+    F(kdtr_accept_args, target_ids, 40, 8)   \
+    F(kdtr_accept_args, vocab_size, 48, 8)   \
+    F(kdtr_accept_args, reserved, 56, 16)    \
+    S(kdtr_accept_result, 56)                \
+    F(kdtr_accept_result, struct_size, 0, 4) \
+    F(kdtr_accept_result, accept_num, 4, 4)  \
+    F(kdtr_accept_result, last_node, 8, 4)   \
+    F(kdtr_accept_result, status, 12, 4)     \
+    F(kdtr_accept_result, bonus, 16, 8)      \
+    F(kdtr_accept_result, accept_index, 24, 8) \
+    F(kdtr_accept_result, emitted, 32, 8)    \
+    F(kdtr_accept_result, reserved, 40, 16)
 /** Every public struct and each of its fields. */
 #define ABI_LAYOUT(S, F) \
     S(kdtr_error, 256)                          \
@@ -86,7 +137,8 @@
     F(kdtr_problem, parents, 608, 104)          \
     F(kdtr_problem, q_nope, 712, 104)           \
     F(kdtr_problem, kv_b_proj, 816, 104)        \
-    F(kdtr_problem, module_output, 920, 104)
+    F(kdtr_problem, module_output, 920, 104) \
+    ABI_LAYOUT_STEP(S, F)
 // clang-format on
 
 #endif

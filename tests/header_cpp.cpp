@@ -3,6 +3,8 @@
  * @file
  * The public headers alone in C++, and the layout of their structs.
  */
+#include "kdtr_step.h"
+
 #include "kdtr_cuda.h"
 
 #include "kdtr_bundle.h"

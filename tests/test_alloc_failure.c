@@ -175,6 +175,7 @@ static const struct subject subjects[] = {
     {"kdtr_case_generate, table", generate, release_bundle, "table-1"},
     {"ref_case_generate", generate_ref, release_bytes, "tree-tiny"},
     {"ref_case_generate, masks", generate_ref, release_bytes, "masked-first"},
+    {"ref_case_generate, steps", generate_ref, release_bytes, "step-batch"},
     {"kdtr_reference_bound", bound_abi, release_nothing, NULL},
 };
 

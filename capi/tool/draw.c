@@ -9,22 +9,29 @@
 #include "tool.h"
 
 #define MAX_REQUESTS 4 /**< Requests that are drawn. */
-#define MAX_LINES 24   /**< Nodes of a request that are drawn; so no path is deeper. */
+#define MAX_LINES 64   /**< Most nodes of a request that are drawn; so no path is deeper. */
+#define FEW_LINES 24   /**< The same where only the lse is shown. */
 
 /** A tree while it is drawn. */
 struct drawing {
     const int32_t *parents; /* [num_nodes], or NULL if it is no tree */
     int32_t num_nodes;
-    const float *lse; /* of head 0 of node 0 */
-    int64_t stride;   /* from node to node */
-    int32_t lines;    /* drawn so far */
-    int width;        /* columns before the lse */
+    const float *lse;                   /* of head 0 of node 0 */
+    int64_t stride;                     /* from node to node */
+    int32_t lines;                      /* drawn so far */
+    int32_t limit;                      /* most lines */
+    int width;                          /* columns before the numbers */
+    const struct tool_columns *columns; /* of a step, or NULL */
 };
 
 static void draw_line(struct drawing *d, const char *branch, int32_t node) {
-    int used = printf("    %s%d", branch, node);
-    printf("%*s %10.4f\n", used < d->width ? d->width - used : 0, "",
-           (double)d->lse[node * d->stride]);
+    const struct tool_columns *c = d->columns;
+    int used = printf("    %s%d%s", branch, node, c != NULL && c->accepted[node] ? " *" : "");
+    printf("%*s", used < d->width ? d->width - used : 0, "");
+    if (c != NULL) {
+        printf(" %8lld %10.4f", (long long)c->tokens[node], (double)c->score[node]);
+    }
+    printf(" %10.4f\n", (double)d->lse[node * d->stride]);
     d->lines++;
 }
 
@@ -35,7 +42,7 @@ static void draw_node(struct drawing *d, int32_t node, const char *indent, const
     for (int32_t i = node + 1; i < d->num_nodes; i++) {
         last = d->parents[i] == node ? i : last;
     }
-    for (int32_t i = node + 1; i <= last && d->lines < MAX_LINES; i++) {
+    for (int32_t i = node + 1; i <= last && d->lines < d->limit; i++) {
         if (d->parents[i] == node) {
             char child_branch[4 * MAX_LINES + 8];
             char child_indent[4 * MAX_LINES + 8];
@@ -108,7 +115,8 @@ static int label_width(const struct drawing *d) {
         deepest = depth > deepest ? depth : deepest;
     }
     int width = 4 + 4 * deepest + 8;
-    return width > 52 ? width : 52;
+    int least = d->columns != NULL ? 36 : 52;
+    return width > least ? width : least;
 }
 
 /** One request: its tree, or its nodes where there is none. */
@@ -117,11 +125,15 @@ static void draw_request(struct drawing *d, int32_t request, const char *note) {
     snprintf(title, sizeof title, "  request %d, %d node%s%s", request, d->num_nodes,
              d->num_nodes == 1 ? "" : "s", d->parents == NULL ? note : "");
     d->width = label_width(d);
-    printf("%-*s %10s\n", d->width, title, "lse");
+    printf("%-*s", d->width, title);
+    if (d->columns != NULL) {
+        printf(" %8s %10s", "token", "score");
+    }
+    printf(" %10s\n", "lse");
     if (d->parents != NULL) {
         draw_node(d, 0, "", "");
     } else {
-        for (int32_t i = 0; i < d->num_nodes && d->lines < MAX_LINES; i++) {
+        for (int32_t i = 0; i < d->num_nodes && d->lines < d->limit; i++) {
             draw_line(d, "", i);
         }
     }
@@ -131,7 +143,7 @@ static void draw_request(struct drawing *d, int32_t request, const char *note) {
     }
 }
 
-void tool_draw_trees(const struct tool_session *session) {
+void tool_draw_trees(const struct tool_session *session, const struct tool_columns *columns) {
     const kdtr_problem *p = &session->problem;
     const char *note = p->config.mask_mode == KDTR_MASK_NONE ? ", which see the prefix only"
                                                              : ", the mask is no tree";
@@ -143,7 +155,9 @@ void tool_draw_trees(const struct tool_session *session) {
         int32_t first = p->args.node_indptr[b];
         struct drawing d = {.num_nodes = p->args.node_indptr[b + 1] - first,
                             .lse = session->lse + (int64_t)first * heads,
-                            .stride = heads};
+                            .stride = heads,
+                            .limit = columns != NULL ? MAX_LINES : FEW_LINES,
+                            .columns = columns != NULL ? columns + b : NULL};
         active += d.num_nodes > 0;
         if (d.num_nodes > 0 && drawn < MAX_REQUESTS) {
             drawn++;

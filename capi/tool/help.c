@@ -17,6 +17,7 @@ static const char general[] =
     "  kdtr info FILE             say what a bundle holds\n"
     "  kdtr verify FILE [--backend reference|naive] [--threads N]\n"
     "                             run the problem of a bundle and compare\n"
+    "  kdtr step FILE             the whole step: draft tree, verify, accept\n"
     "  kdtr help [COMMAND]        this text, or the help of a command\n"
     "  kdtr --version             version of the tool and of its numerics\n"
     "\n"
@@ -103,10 +104,29 @@ static const char verify[] =
     "  kdtr verify tests/data/tree-small.kdtr\n"
     "  kdtr verify --backend naive tests/data/module-deepseek-a.kdtr\n";
 
+static const char step[] =
+    "kdtr step - run the whole speculative step of a bundle\n"
+    "\n"
+    "Usage:\n"
+    "  kdtr step FILE\n"
+    "\n"
+    "Builds each request's draft tree from its marginals and compares it with the tree in FILE,\n"
+    "runs the attention and compares every bit, and walks the tree along the target's tokens.\n"
+    "Draws each tree with token, score and log-sum-exp (head 0) of each node, the accepted path\n"
+    "marked with *, and says which tokens were accepted and which is the bonus token.\n"
+    "\n"
+    "Exit codes:\n"
+    "  0  agreement\n"
+    "  1  a tree or a result differs\n"
+    "  2  bad input, also a bundle without a draft, or wrong usage\n"
+    "\n"
+    "Examples:\n"
+    "  kdtr step tests/data/step-small.kdtr\n";
+
 static const struct {
     const char *name;
     const char *text;
-} texts[] = {{"gen", gen}, {"info", info}, {"verify", verify}, {"help", general}};
+} texts[] = {{"gen", gen}, {"info", info}, {"verify", verify}, {"step", step}, {"help", general}};
 
 int tool_print_help(const char *command) {
     if (command == NULL) {

@@ -21,6 +21,7 @@ typedef int tool_command(int argc, char **argv);
 tool_command tool_gen;    /**< `kdtr gen` */
 tool_command tool_info;   /**< `kdtr info` */
 tool_command tool_verify; /**< `kdtr verify` */
+tool_command tool_step;   /**< `kdtr step` */
 tool_command tool_help;   /**< `kdtr help` */
 
 /**
@@ -73,12 +74,39 @@ int32_t tool_open_context(struct tool_session *session, kdtr_error *error);
  */
 int32_t tool_run(struct tool_session *session, kdtr_error *error);
 
+/** What a step shows of a request's nodes. */
+struct tool_columns {
+    const int64_t *tokens;         /**< [Q] token of each node. */
+    const float *score;            /**< [Q] score of each node. */
+    const unsigned char *accepted; /**< [Q] 1: on the accepted path. */
+};
+
+/**
+ * Opens bundle, problem and context of a session.
+ * @param session path is set; naive is read
+ * @param error   filled on failure
+ * @return kdtr_status
+ */
+int32_t tool_open(struct tool_session *session, kdtr_error *error);
+
+/**
+ * Plans and runs an open session, telling a terminal about it meanwhile, and prints a line.
+ * @param session after tool_open
+ * @param error   filled on failure
+ * @return kdtr_status
+ */
+int32_t tool_execute(struct tool_session *session, kdtr_error *error);
+
+/** Releases what a session holds. @param session a session, opened or not */
+void tool_close(struct tool_session *session);
+
 /**
  * Draws the trees of the first requests with each node's lse: by the bundle's parents or, without
  * them, by the mask. A mask that is no tree is said to be none, and its nodes are listed.
  * @param session after tool_run
+ * @param columns [B] what is shown beside the lse, or NULL
  */
-void tool_draw_trees(const struct tool_session *session);
+void tool_draw_trees(const struct tool_session *session, const struct tool_columns *columns);
 
 /**
  * Compares with the bundle's expected tensors and prints a line for each.

@@ -94,13 +94,15 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1000000000.0;
 }
 
-/** Opens, plans and runs, telling a terminal about it meanwhile. */
-static int32_t execute(struct tool_session *s, kdtr_error *error) {
+int32_t tool_open(struct tool_session *s, kdtr_error *error) {
     int32_t status = kdtr_bundle_open(s->path, &s->bundle, error);
     s->problem.struct_size = sizeof s->problem;
     status = status != KDTR_OK ? status : kdtr_bundle_problem(s->bundle, &s->problem, error);
-    status = status != KDTR_OK ? status : tool_open_context(s, error);
-    status = status != KDTR_OK ? status : prepare(s, error);
+    return status != KDTR_OK ? status : tool_open_context(s, error);
+}
+
+int32_t tool_execute(struct tool_session *s, kdtr_error *error) {
+    int32_t status = prepare(s, error);
     if (status != KDTR_OK) {
         return status;
     }
@@ -130,6 +132,15 @@ static int32_t execute(struct tool_session *s, kdtr_error *error) {
     return status;
 }
 
+void tool_close(struct tool_session *s) {
+    free(s->o);
+    free(s->lse);
+    free(s->q_latent);
+    kdtr_plan_destroy(s->plan);
+    kdtr_context_destroy(s->context);
+    kdtr_bundle_close(s->bundle);
+}
+
 int tool_verify(int argc, char **argv) {
     struct tool_session s = {0};
     kdtr_error error = {0};
@@ -137,8 +148,8 @@ int tool_verify(int argc, char **argv) {
     if (code != TOOL_AGREE) {
         return code;
     }
-    if (execute(&s, &error) == KDTR_OK) {
-        tool_draw_trees(&s);
+    if (tool_open(&s, &error) == KDTR_OK && tool_execute(&s, &error) == KDTR_OK) {
+        tool_draw_trees(&s, NULL);
         code = tool_compare(&s, &error);
     } else {
         code = TOOL_BAD_INPUT;
@@ -146,11 +157,6 @@ int tool_verify(int argc, char **argv) {
     if (code == TOOL_BAD_INPUT) {
         tool_fail(s.path, &error);
     }
-    free(s.o);
-    free(s.lse);
-    free(s.q_latent);
-    kdtr_plan_destroy(s.plan);
-    kdtr_context_destroy(s.context);
-    kdtr_bundle_close(s.bundle);
+    tool_close(&s);
     return code;
 }

@@ -78,7 +78,8 @@ if [ ! -e "$library" ]; then
     exit 1
 fi
 loader='ld-linux[-a-z0-9_]*\.so\.[0-9]'
-check "$library" libkdtr.so.0 "libc\.so\.6|libm\.so\.6|$loader" capi/kdtr.h capi/kdtr_bundle.h
+check "$library" libkdtr.so.0 "libc\.so\.6|libm\.so\.6|$loader" capi/kdtr.h capi/kdtr_bundle.h \
+    capi/kdtr_step.h
 if [ -e "$out/libkdtr_cuda.so.0" ]; then
     # The CUDA runtime inside needs more of the system, but nothing of CUDA.
     system="libc\.so\.6|libm\.so\.6|libdl\.so\.2|librt\.so\.1|libpthread\.so\.0"

@@ -120,7 +120,7 @@ check_help() {
     passed=0
     cmp -s "$scratch/help" "$out" && passed=1
     result $passed "--help is help"
-    for command in gen info verify; do
+    for command in gen info verify step; do
         succeeds "help $command" "$kdtr" help $command
         shows "help $command: usage" '^Usage:$'
         shows "help $command: exit codes" '^Exit codes:$'
@@ -350,6 +350,30 @@ check_no_rope() {
     result $passed "no rope is zero rope"
 }
 
+check_step() {
+    small=$data/step-small.kdtr
+    refuses "step without a file" "a file is missing" "$kdtr" step
+    refuses "step of two files" "one file" "$kdtr" step a b
+    refuses "step with an unknown option" "no option '--frob'" "$kdtr" step --frob
+    refuses "step without a draft" "draft_logp: .*(BUNDLE_MISSING)" "$kdtr" step "$tiny"
+    for case in step-small step-kimi step-batch; do
+        succeeds "step $case" "$kdtr" step "$scratch/$case.kdtr"
+        shows "step $case: trees" '^  draft trees: .* ok$'
+    done
+    succeeds "step-small is the committed one" cmp "$small" "$scratch/step-small.kdtr"
+    succeeds "step step-small" "$kdtr" step "$small"
+    shows "the accepted path is marked" '^    0 \* '
+    shows "accepted tokens and bonus" '^  request 0: accepted 3 tokens: .*; bonus [0-9]*$'
+    for tensor in draft_logp draft_tokens node_tokens root_tokens; do
+        "$edit" "$small" "$edited" $tensor 0 -100
+        differs "step: $tensor" 'differ: MISMATCH$' "$kdtr" step "$edited"
+    done
+    "$edit" "$small" "$edited" budget 0 -1
+    refuses "step: budget -1" "budget: .*(INVALID_ARGUMENT)" "$kdtr" step "$edited"
+    "$edit" empty "$small" "$edited" target_ids
+    refuses "step: no target ids" "target_ids: .*(BUNDLE_SHAPE)" "$kdtr" step "$edited"
+}
+
 check_naive() {
     file=$data/tree-tiny.kdtr
     run "$kdtr" verify "$file" --backend naive
@@ -370,5 +394,6 @@ check_hostile
 check_agreement
 check_mismatch
 check_no_rope
+check_step
 check_naive
 exit $failed
