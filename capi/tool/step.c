@@ -236,7 +236,11 @@ static void print_accepted(const struct step *p) {
         for (int32_t i = 0; i < r->accept_num; i++) {
             printf("%s%lld", i == 0 ? ": " : " ", (long long)r->emitted[i]);
         }
-        printf("; bonus %lld\n", (long long)r->bonus);
+        if (r->bonus < 0) {
+            printf("; no bonus token\n"); /* the target gives no token */
+        } else {
+            printf("; bonus %lld\n", (long long)r->bonus);
+        }
     }
 }
 

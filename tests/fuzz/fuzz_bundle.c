@@ -251,6 +251,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     if (parsed == REF_OK && bound == REF_OK) {
         reach.bound++;
+        reach.steps += (unsigned long long)fuzz_step(&bundle);
         if (is_small(&problem.call)) {
             reach.run++;
             check_slots();

@@ -20,6 +20,7 @@ struct fuzz_reach {
     unsigned long long parsed; /**< Well-formed bundles. */
     unsigned long long bound;  /**< Bundles with a good problem. */
     unsigned long long run;    /**< Problems small enough to be run. */
+    unsigned long long steps;  /**< Drafts that were built and walked. */
 };
 
 /** Counts since the start. @return the counts */
@@ -32,6 +33,13 @@ const struct fuzz_reach *fuzz_reached(void);
  * @return 0
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/**
+ * Builds and walks the draft trees of a step problem; a property that does not hold is a trap.
+ * @param bundle a well-formed bundle
+ * @return 1 if it has a draft small enough
+ */
+int fuzz_step(const struct ref_bundle *bundle);
 
 /**
  * Makes the checksum fit.

@@ -42,11 +42,12 @@ static uint32_t below(struct draw *draw, uint32_t limit) {
 }
 
 static const char *const names[] = {
-    "scale",      "q_latent",      "q_rope",     "kv",        "kv_latent",
-    "kv_rope",    "slots",         "indptr",     "row_table", "prefix_len",
-    "table_rows", "page_size",     "tree_slots", "mask_mode", "mask_words",
-    "parents",    "node_indptr",   "o",          "lse",       "q_nope",
-    "kv_b_proj",  "module_output", "unknown"};
+    "scale",      "q_latent",      "q_rope",      "kv",           "kv_latent",
+    "kv_rope",    "slots",         "indptr",      "row_table",    "prefix_len",
+    "table_rows", "page_size",     "tree_slots",  "mask_mode",    "mask_words",
+    "parents",    "node_indptr",   "o",           "lse",          "q_nope",
+    "kv_b_proj",  "module_output", "draft_logp",  "draft_tokens", "root_tokens",
+    "budget",     "target_ids",    "node_tokens", "vocab_size",   "unknown"};
 
 static void set_name(struct ref_tensor *t, const char *name) {
     memset(t->name, 0, sizeof t->name);
@@ -298,8 +299,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 
 static void print_reach(void) {
     const struct fuzz_reach *r = fuzz_reached();
-    fprintf(stderr, "REACH inputs %llu bundles %llu problems %llu run %llu\n", r->inputs, r->parsed,
-            r->bound, r->run);
+    fprintf(stderr, "REACH inputs %llu bundles %llu problems %llu run %llu steps %llu\n", r->inputs,
+            r->parsed, r->bound, r->run, r->steps);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {

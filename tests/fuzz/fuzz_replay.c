@@ -79,9 +79,9 @@ int main(int argc, char **argv) {
         closedir(folder);
     }
     const struct fuzz_reach *r = fuzz_reached();
-    printf("%llu inputs: %llu bundles, %llu with a problem, %llu of them run\n", r->inputs,
-           r->parsed, r->bound, r->run);
-    int enough = files > 0 && r->run > 0;
+    printf("%llu inputs: %llu bundles, %llu with a problem, %llu of them run, %llu drafts\n",
+           r->inputs, r->parsed, r->bound, r->run, r->steps);
+    int enough = files > 0 && r->run > 0 && r->steps > 0;
     printf("%s P0-2 corpus replay: %d files\n", enough ? "ok" : "not ok", files);
     return enough ? EXIT_SUCCESS : EXIT_FAILURE;
 }

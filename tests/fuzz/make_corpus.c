@@ -33,6 +33,10 @@ static const struct ref_case cases[] = {
     {"two-pools", "", 1, {3}, {3}, 1, 4, 2, REF_MASK_PARENTS, REF_F32, .two_pools = 1,
      .tree_list = 1},
     {"nodes-33", "", 1, {1}, {33}, 1, 4, 2, REF_MASK_PACKED, REF_BF16, .window = 9},
+    {"step", "", 2, {2, 1}, {7, 4}, 1, 4, 2, REF_MASK_PARENTS, REF_F32, .draft_positions = 3,
+     .draft_ranks = 4, .vocab_size = 50},
+    {"step-packed", "", 3, {1, 2, 1}, {1, 0, 5}, 1, 4, 2, REF_MASK_PACKED, REF_BF16,
+     .spare_rows = 1, .draft_positions = 2, .draft_ranks = 3, .vocab_size = 9},
     {"heads-3", "", 1, {1}, {2}, 3, 4, 2, REF_MASK_CHAIN, REF_F32, .window = 1},
 };
 

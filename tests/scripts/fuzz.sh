@@ -20,13 +20,13 @@ jobs=${KDTR_FUZZ_JOBS:-2}
 seed=${KDTR_FUZZ_SEED:-1}
 export ASAN_OPTIONS=quarantine_size_mb=8
 # One mutation at a time: the mutator breaks enough with one.
-options="-mutate_depth=1 -max_len=4096 -timeout=25 -print_final_stats=1 -verbosity=0"
+options="-mutate_depth=1 -max_len=6144 -timeout=25 -print_final_stats=1 -verbosity=0"
 
 # Executions, and how far they came, of the logs named.
 count() {
     awk '/^stat::number_of_executed_units:/ { executed += $2 }
-        /^REACH / { bundles += $5; problems += $7; run += $9 }
-        END { printf "%d %d %d %d\n", executed, bundles, problems, run }' "$@"
+        /^REACH / { bundles += $5; problems += $7; run += $9; steps += $11 }
+        END { printf "%d %d %d %d %d\n", executed, bundles, problems, run, steps }' "$@"
 }
 
 short() {
@@ -38,7 +38,7 @@ short() {
         "$work/corpus" tests/fuzz/corpus > "$work/log" 2>&1
     code=$?
     set -- $(count "$work/log")
-    if [ "$code" -ne 0 ] || [ "$4" -eq 0 ]; then
+    if [ "$code" -ne 0 ] || [ "$4" -eq 0 ] || [ "$5" -eq 0 ]; then
         cat "$work/log"
         for file in "$work"/crash-* "$work"/timeout-* "$work"/leak-* "$work"/oom-*; do
             [ ! -f "$file" ] || od -A x -t x1 "$file"
@@ -46,7 +46,7 @@ short() {
         echo "not ok P0-2 fuzz: exit code $code after $1 executions"
         return 1
     fi
-    echo "ok P0-2 fuzz: $1 executions, $2 bundles, $3 with a problem, $4 run"
+    echo "ok P0-2 fuzz: $1 executions, $2 bundles, $3 with a problem, $4 run, $5 drafts"
 }
 
 long() {
@@ -76,7 +76,7 @@ long() {
         echo "sources_sha256 $sources"
         echo "date $(date -u +%Y-%m-%d)"
         echo "seed $seed, jobs $jobs, seconds $seconds, executions a second $(($1 / seconds))"
-        echo "executions $1: bundles $2, with a problem $3, run $4"
+        echo "executions $1: bundles $2, with a problem $3, run $4, drafts $5"
         echo "findings $findings"
         sed -n 's/^SUMMARY: /finding: /p' "$work"/job-*.log
     } > "$work/fuzz.log"

@@ -20,66 +20,8 @@ kdtr=$1
 edit=$2
 scratch=$3
 data=tests/data
-failed=0
-rm -rf "$scratch"
-mkdir -p "$scratch" || exit 2
-out=$scratch/stdout
-err=$scratch/stderr
-
-result() { # PASSED TEXT: prints the line of a check
-    if [ "$1" -eq 1 ]; then
-        echo "ok P0-2 tool: $2"
-    else
-        echo "not ok P0-2 tool: $2"
-        sed 's/^/    /' "$out" "$err" | head -n 20
-        failed=1
-    fi
-}
-
-run() { # COMMAND...: keeps its output, and its exit code in $code
-    "$@" > "$out" 2> "$err" < /dev/null
-    code=$?
-}
-
-# TEXT COMMAND...: must exit with 0 and say nothing on standard error.
-succeeds() {
-    text=$1
-    shift
-    run "$@"
-    passed=0
-    [ "$code" -eq 0 ] && [ ! -s "$err" ] && passed=1
-    result $passed "$text"
-}
-
-# TEXT PATTERN COMMAND...: must exit with 2 and one matching line on standard error alone.
-refuses() {
-    text=$1
-    pattern=$2
-    shift 2
-    run "$@"
-    passed=0
-    [ "$code" -eq 2 ] && [ ! -s "$out" ] && [ "$(wc -l < "$err")" -eq 1 ] &&
-        grep -q "^kdtr: .*$pattern" "$err" && passed=1
-    result $passed "$text"
-}
-
-# TEXT PATTERN COMMAND...: must exit with 1, a matching line on standard output and no error.
-differs() {
-    text=$1
-    pattern=$2
-    shift 2
-    run "$@"
-    passed=0
-    [ "$code" -eq 1 ] && [ ! -s "$err" ] && grep -q "$pattern" "$out" && passed=1
-    result $passed "$text"
-}
-
-# TEXT PATTERN: the last command's standard output has a matching line.
-shows() {
-    passed=0
-    grep -q -e "$2" "$out" && passed=1
-    result $passed "$1"
-}
+gate=P0-2
+. tests/scripts/tool_checks.sh
 
 # TEXT PATTERN SOURCE TENSOR INDEX VALUE: info and verify must refuse a bundle so edited. The file
 # itself is sound, so info lists its tensors before it refuses the problem.
@@ -350,30 +292,6 @@ check_no_rope() {
     result $passed "no rope is zero rope"
 }
 
-check_step() {
-    small=$data/step-small.kdtr
-    refuses "step without a file" "a file is missing" "$kdtr" step
-    refuses "step of two files" "one file" "$kdtr" step a b
-    refuses "step with an unknown option" "no option '--frob'" "$kdtr" step --frob
-    refuses "step without a draft" "draft_logp: .*(BUNDLE_MISSING)" "$kdtr" step "$tiny"
-    for case in step-small step-kimi step-batch; do
-        succeeds "step $case" "$kdtr" step "$scratch/$case.kdtr"
-        shows "step $case: trees" '^  draft trees: .* ok$'
-    done
-    succeeds "step-small is the committed one" cmp "$small" "$scratch/step-small.kdtr"
-    succeeds "step step-small" "$kdtr" step "$small"
-    shows "the accepted path is marked" '^    0 \* '
-    shows "accepted tokens and bonus" '^  request 0: accepted 3 tokens: .*; bonus [0-9]*$'
-    for tensor in draft_logp draft_tokens node_tokens root_tokens; do
-        "$edit" "$small" "$edited" $tensor 0 -100
-        differs "step: $tensor" 'differ: MISMATCH$' "$kdtr" step "$edited"
-    done
-    "$edit" "$small" "$edited" budget 0 -1
-    refuses "step: budget -1" "budget: .*(INVALID_ARGUMENT)" "$kdtr" step "$edited"
-    "$edit" empty "$small" "$edited" target_ids
-    refuses "step: no target ids" "target_ids: .*(BUNDLE_SHAPE)" "$kdtr" step "$edited"
-}
-
 check_naive() {
     file=$data/tree-tiny.kdtr
     run "$kdtr" verify "$file" --backend naive
@@ -394,6 +312,5 @@ check_hostile
 check_agreement
 check_mismatch
 check_no_rope
-check_step
 check_naive
 exit $failed
