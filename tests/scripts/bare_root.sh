@@ -98,6 +98,7 @@ run_targets() {
         [ "$code" -eq 0 ] && echo "ok bare root: ./bootstrap $target" ||
             echo "not ok bare root: ./bootstrap $target"
     done
+    echo "compilers $(inside 'gcc --version | head -n 1'); ninja $(inside 'ninja --version')"
     return $failed
 }
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes phases/evidence/ from the logs of the last runs; `ninja test` only reads it.
 #   host.txt  this machine's `ninja test`        gpu.txt  out/gpu-kit/gpu.log
-#   arm.txt   out/arm/arm.log
+#   arm.txt   out/arm/arm.log                    fuzz.txt  out/fuzz/fuzz.log
+#   bare.txt  out/bare-root.log
 # Each file records the hash of the sources that the logs were made from.
 set -eu
 mkdir -p phases/evidence
@@ -57,6 +58,24 @@ recorded() {
     sed -n '/^========= \|^sanitizer /p' "$1"
 }
 
+# fuzzed LOG: the log of ninja fuzz, which is short.
+fuzzed() {
+    echo "Evidence of ninja fuzz; written by ninja evidence, not by hand"
+    echo "place fuzz"
+    cat "$1"
+}
+
+# bare LOG: what the log of ninja bare-root says of the system, and how demo and test ended.
+bare() {
+    echo "Evidence of ninja bare-root; written by ninja evidence, not by hand"
+    echo "place bare"
+    sed -n -e '/^suite /p' -e '/^commit /p' -e '/^sources_sha256 /p' -e '/^date /p' \
+        -e '/^packages /p' -e '/^sh \//p' -e '/^compilers /p' \
+        -e '/^ok bare root: /p' -e '/^not ok /p' -e '/^==== /p' \
+        -e '/^          NOT RUN /p' -e '/: \(ok\|MISMATCH\)$/p' -e '/^  request .*accepted /p' \
+        -e '/^[0-9]* passed, [0-9]* failed, [0-9]* skipped$/p' -e '/^EXIT /p' "$1"
+}
+
 host > out/test/host.txt
 mv out/test/host.txt phases/evidence/host.txt
 echo "wrote phases/evidence/host.txt"
@@ -68,9 +87,17 @@ if [ -f out/arm/arm.log ]; then
     recorded out/arm/arm.log arm "ninja test-arm" > phases/evidence/arm.txt
     echo "wrote phases/evidence/arm.txt"
 fi
+if [ -f out/fuzz/fuzz.log ]; then
+    fuzzed out/fuzz/fuzz.log > phases/evidence/fuzz.txt
+    echo "wrote phases/evidence/fuzz.txt"
+fi
+if [ -f out/bare-root.log ]; then
+    bare out/bare-root.log > phases/evidence/bare.txt
+    echo "wrote phases/evidence/bare.txt"
+fi
 status=0
 for file in phases/evidence/*.txt; do
-    if grep -q '^gate .* failed [1-9]' "$file"; then
+    if grep -q -e '^gate .* failed [1-9]' -e '^not ok ' -e '^findings [1-9]' "$file"; then
         echo "evidence: $file records failures" >&2
         status=1
     fi
