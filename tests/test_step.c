@@ -3,10 +3,12 @@
  * @file
  * Draft trees and acceptance of the C ABI: results against ref/, and every bad argument.
  */
+#include <fenv.h>
 #include <string.h>
 
 #include "accept.h"
 #include "capi_fixture.h"
+#include "case_step.h"
 #include "check_main.h"
 #include "draft_marginals.h"
 #include "draft_tree.h"
@@ -288,6 +290,44 @@ START_TEST(bad_walks_are_refused) {
 }
 END_TEST
 
+START_TEST(rounding_modes_are_refused) {
+    make_marginals(1);
+    reset(40);
+    kdtr_error error = {0};
+    ck_assert_int_eq(fesetround(FE_UPWARD), 0);
+    int32_t status = build(&error);
+    fesetround(FE_TONEAREST);
+    capi_refused("rounding up", status, &error, KDTR_FP_ENVIRONMENT, "");
+    ck_assert(capi_untouched(&w.o, sizeof w.o));
+}
+END_TEST
+
+/** Makes the step of a named case with the arrays of this file. */
+static int32_t make_case(int32_t num_nodes, int64_t vocab_size, int64_t *target_ids) {
+    int64_t root_token;
+    const struct case_step step = {num_nodes,   POSITIONS,      RANKS,       vocab_size,
+                                   w.logp,      w.draft_tokens, &root_token, w.o.tokens,
+                                   w.o.parents, target_ids};
+    struct ref_error error = {0};
+    int32_t status = case_step_make(test_seed(), &step, &error);
+    ck_assert_int_eq(error.code, status);
+    return status;
+}
+
+START_TEST(cases_of_bad_sizes_are_refused) {
+    int64_t target_ids[MOST];
+    ck_assert_int_eq(make_case(MOST, 5000, target_ids), REF_OK);
+    ck_assert_int_eq(make_case(1, 5000, target_ids), REF_OK);
+    ck_assert_int_eq(make_case(0, 5000, target_ids), REF_UNSUPPORTED);
+    ck_assert_int_eq(make_case(65537, 5000, target_ids), REF_UNSUPPORTED);
+    ck_assert_int_eq(make_case(MOST, RANKS - 1, target_ids), REF_INVALID_ARGUMENT);
+    int64_t root_token; /* one rank at one position gives two nodes, not three */
+    const struct case_step narrow = {
+        3, 1, 1, 50, w.logp, w.draft_tokens, &root_token, w.o.tokens, w.o.parents, target_ids};
+    ck_assert_int_eq(case_step_make(1, &narrow, NULL), REF_INVALID_ARGUMENT);
+}
+END_TEST
+
 static Suite *step_suite(void) {
     Suite *suite = suite_create("step");
     TCase *good = test_tcase(suite, "P0-9", "P0-9 step functions against the reference");
@@ -296,6 +336,8 @@ static Suite *step_suite(void) {
     TCase *bad = test_tcase(suite, "P0-9", "P0-9 step functions refuse bad arguments");
     tcase_add_test(bad, bad_drafts_are_refused);
     tcase_add_test(bad, bad_walks_are_refused);
+    tcase_add_test(bad, rounding_modes_are_refused);
+    tcase_add_test(bad, cases_of_bad_sizes_are_refused);
     return suite;
 }
 
