@@ -5,7 +5,7 @@
 #
 #   test_tool_step.sh KDTR BUNDLE_EDIT SCRATCH
 #
-# One line a check. SCRATCH is emptied first.
+# One line a check. SCRATCH is emptied first. KDTR_TEST_SCALE=small leaves out a limit of memory.
 set -u
 export LC_ALL=C
 
@@ -156,14 +156,12 @@ check_shapes() {
         "$kdtr" step "$edited"
 }
 
-# Memory for a mask of 65,536 nodes is more than the limit; an AddressSanitizer build has none.
+# A mask of 65,536 nodes is more than the limit. AddressSanitizer's own memory is too, so the small
+# scale leaves this out.
 check_memory() {
+    [ "${KDTR_TEST_SCALE:-full}" = full ] || return
     change budget 1 65535 "$scratch/step-batch.kdtr"
     limited='ulimit -v 300000; exec "$@"'
-    if ! sh -c "$limited" sh "$kdtr" --version > "$out" 2>&1; then
-        echo "skip $gate tool: too little memory: the program does not start under a limit"
-        return
-    fi
     refuses "too little memory" "(OUT_OF_MEMORY)" sh -c "$limited" sh "$kdtr" step "$edited"
 }
 
