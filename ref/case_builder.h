@@ -42,7 +42,8 @@ struct ref_case {
  * @param file        set to malloc'ed bytes, released with free; NULL on failure
  * @param bytes       set to their number
  * @param error       filled on failure, or NULL
- * @return REF_OK or REF_OUT_OF_MEMORY
+ * @return REF_OK, REF_OUT_OF_MEMORY, or REF_INVALID_ARGUMENT or REF_UNSUPPORTED: a draft that does
+ *         not give the tree
  */
 int32_t ref_case_build(const struct ref_case *description, void **file, size_t *bytes,
                        struct ref_error *error);
