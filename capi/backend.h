@@ -19,6 +19,8 @@ struct kdtr_context {
     uint32_t version;                   /**< kdtr_version() of the library that made it. */
     const struct kdtr_backend *backend; /**< Its functions. */
     int32_t device;                     /**< CUDA device number; 0 on the CPU. */
+    int32_t sm_count;                   /**< Multiprocessors; 0 on the CPU. */
+    uint32_t loaded;                    /**< Bit i: entry i of the table of a CUDA context. */
     char device_name[128];              /**< NUL-terminated. */
 };
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "backend.h"
+#include "cuda_implementations.h"
 #include "kdtr_cuda.h"
-#include "naive.h"
 
 /** Turns an error of the runtime into a status; clears the runtime's sticky copy of it. */
 static int32_t cuda_fail(kdtr_error *error, int32_t code, const char *what, cudaError_t cause) {
@@ -34,23 +34,25 @@ static void leave(const kdtr_context *context, int previous) {
     }
 }
 
+/** What shapes the grids of a plan. */
+static struct flash_options options_of(const struct kdtr_plan *plan) {
+    return (struct flash_options){plan->context->sm_count, plan->config.expected_batch};
+}
+
 static int32_t cuda_plan(const kdtr_context *context, struct kdtr_plan *plan, kdtr_error *error) {
-    (void)context;
-    int32_t implementation = plan->config.implementation;
-    if (implementation != KDTR_IMPLEMENTATION_AUTO && implementation != KDTR_IMPLEMENTATION_NAIVE) {
-        return capi_fail(error, KDTR_UNSUPPORTED, "implementation",
-                         "a CUDA context has the naive implementation only");
-    }
     if (plan->config.num_threads != 0) {
         return capi_fail(error, KDTR_INVALID_ARGUMENT, "num_threads",
                          "threads are for CPU contexts; a CUDA plan takes 0");
     }
-    if (plan->call.row_capacity > INT32_MAX / plan->call.num_heads) {
-        return capi_fail(error, KDTR_UNSUPPORTED, "row_capacity",
-                         "row_capacity * num_heads is beyond one grid");
+    const struct cuda_implementation *implementation = NULL;
+    int32_t status = cuda_implementation_choose(plan->config.implementation, context->loaded,
+                                                &plan->call, &implementation, error);
+    if (status != KDTR_OK) {
+        return status;
     }
-    plan->implementation = KDTR_IMPLEMENTATION_NAIVE;
-    if (attention_naive_cuda_workspace(&plan->call, &plan->workspace_bytes) != REF_OK) {
+    const struct flash_options options = options_of(plan);
+    plan->implementation = implementation->id;
+    if (implementation->workspace(&plan->call, &options, &plan->workspace_bytes) != REF_OK) {
         return capi_fail(error, KDTR_SIZE_OVERFLOW, "max_prefix_len", "the workspace overflows");
     }
     return KDTR_OK;
@@ -58,12 +60,19 @@ static int32_t cuda_plan(const kdtr_context *context, struct kdtr_plan *plan, kd
 
 static int32_t cuda_run(const struct kdtr_plan *plan, const struct ref_attention *call,
                         void *workspace, kdtr_stream stream, kdtr_error *error) {
+    const struct cuda_implementation *implementation =
+        cuda_implementation_find(plan->implementation);
+    int32_t status = implementation->accepts(call, error);
+    if (status != KDTR_OK) {
+        return status;
+    }
     int previous = 0;
     cudaError_t cause = enter(plan->context, &previous);
     if (cause != cudaSuccess) {
         return cuda_fail(error, KDTR_DEVICE_ERROR, "set device", cause);
     }
-    cause = attention_naive_cuda(call, workspace, stream);
+    const struct flash_options options = options_of(plan);
+    cause = implementation->run(call, &options, workspace, stream);
     leave(plan->context, previous);
     return cause == cudaSuccess ? KDTR_OK : cuda_fail(error, KDTR_DEVICE_ERROR, "launch", cause);
 }
@@ -160,14 +169,21 @@ static int32_t open_device(kdtr_context *context, kdtr_error *error) {
     cudaError_t cause = enter(context, &previous);
     if (cause == cudaSuccess) {
         cause = cudaGetDeviceProperties(&properties, context->device);
-        if (cause == cudaSuccess) {
-            cause = attention_naive_cuda_load();
+        for (int32_t i = 0; cause == cudaSuccess && i < cuda_implementation_count(); i++) {
+            cause = cuda_implementation_at(i)->load();
+            context->loaded |= (cause == cudaSuccess ? 1u : 0u) << i;
+            /* The last one has code for the most devices. */
+            if (cause == cudaErrorNoKernelImageForDevice && i + 1 < cuda_implementation_count()) {
+                cause = cudaSuccess;
+                cudaGetLastError();
+            }
         }
         leave(context, previous);
     }
     if (cause != cudaSuccess) {
         return cuda_fail(error, KDTR_DEVICE_ERROR, "open device", cause);
     }
+    context->sm_count = properties.multiProcessorCount;
     memcpy(context->device_name, properties.name, sizeof context->device_name - 1);
     return KDTR_OK;
 }

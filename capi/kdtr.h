@@ -92,9 +92,10 @@ typedef enum kdtr_addressing {
 
 /** Which implementation a plan uses. */
 typedef enum kdtr_implementation {
-    KDTR_IMPLEMENTATION_AUTO = 0,      /**< The context's best. */
+    KDTR_IMPLEMENTATION_AUTO = 0,      /**< The context's best that takes the plan. */
     KDTR_IMPLEMENTATION_REFERENCE = 1, /**< float32 C reference; CPU contexts. */
-    KDTR_IMPLEMENTATION_NAIVE = 2      /**< Naive CUDA kernel; CUDA contexts. */
+    KDTR_IMPLEMENTATION_NAIVE = 2,     /**< Naive CUDA kernel; CUDA contexts. */
+    KDTR_IMPLEMENTATION_FLASH = 3      /**< Flash CUDA kernel; CUDA contexts, 512 + 64, bfloat16. */
 } kdtr_implementation;
 
 /** Bits that a run ORs into device_status[b]; the request is then treated as inactive. */
@@ -147,7 +148,9 @@ typedef struct kdtr_plan_config {
     float scale;            /**< Factor of the scores, finite and above 0. */
     uint32_t flags;         /**< 0. Later: exact mode, partial results. */
     int32_t num_threads;    /**< CPU: threads of a run, 0 = 1, at most 256. CUDA: 0. */
-    uint32_t reserved[7];   /**< 0 */
+    int32_t expected_batch; /**< Requests expected to be active together, 0 = 1, at most 65,535;
+                                 see spec/c_abi.md, "Expected batch". */
+    uint32_t reserved[6];   /**< 0 */
 } kdtr_plan_config;
 
 /** What one run reads and writes. All pointers are memory of the context (device or host). */
@@ -180,7 +183,9 @@ typedef struct kdtr_run_args {
     int64_t o_stride[2];         /**< Row and head stride. */
     float *lse;                  /**< [R,H] contiguous, or NULL. */
     uint32_t *device_status;     /**< [B] kdtr_request_status bits, ORed in, or NULL. */
-    uint64_t reserved[4];        /**< 0 */
+    int64_t slot_count;          /**< CSR: entries of slots; 0 = unknown. */
+    int64_t table_row_count;     /**< Table: rows of row_table; 0 = unknown. */
+    uint64_t reserved[2];        /**< 0 */
 } kdtr_run_args;
 
 /** @name Versions and names
@@ -297,8 +302,9 @@ KDTR_API size_t kdtr_plan_workspace_bytes(const kdtr_plan *plan);
 KDTR_API int32_t kdtr_run(const kdtr_plan *plan, const kdtr_run_args *args, void *workspace,
                           size_t workspace_bytes, kdtr_stream stream, kdtr_error *error);
 /**
- * Verifies what a run trusts: row bounds, lengths, slots within num_slots, parents. The lengths of
- * slots and row_table themselves are not among the arguments: the caller answers for them.
+ * Verifies what a run trusts: row bounds, lengths, slots within num_slots, parents, and that no
+ * request reaches beyond slot_count entries of slots or table_row_count rows of row_table. Where
+ * one of these two is 0 the caller answers for the length of that list.
  * CPU contexts only in this version. Reads the arguments, writes nothing.
  * @param plan  a plan
  * @param args  arguments of a run; outputs may be NULL

@@ -18,7 +18,7 @@ struct range {
 
 static int32_t check_ranges(const kdtr_plan_config *c, kdtr_error *error) {
     const struct range ranges[] = {
-        {"implementation", c->implementation, KDTR_IMPLEMENTATION_AUTO, KDTR_IMPLEMENTATION_NAIVE},
+        {"implementation", c->implementation, KDTR_IMPLEMENTATION_AUTO, KDTR_IMPLEMENTATION_FLASH},
         {"batch", c->batch, 1, 65535},
         {"num_heads", c->num_heads, 1, 1024},
         {"latent_dim", c->latent_dim, 1, 65536},
@@ -30,6 +30,7 @@ static int32_t check_ranges(const kdtr_plan_config *c, kdtr_error *error) {
         {"row_capacity", c->row_capacity, 1, INT32_MAX},
         {"max_prefix_len", c->max_prefix_len, 0, INT32_MAX},
         {"num_threads", c->num_threads, 0, 256},
+        {"expected_batch", c->expected_batch, 0, 65535},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
         const struct range *r = &ranges[i];
@@ -148,6 +149,7 @@ int32_t kdtr_plan_create(kdtr_context *context, const kdtr_plan_config *config, 
     }
     created->context = context;
     created->config = *config;
+    created->config.expected_batch = config->expected_batch > 0 ? config->expected_batch : 1;
     created->call = call_of(config);
     status = context->backend->plan(context, created, error);
     if (status != KDTR_OK) {

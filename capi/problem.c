@@ -33,7 +33,8 @@ static kdtr_plan_config config_of(const struct ref_attention *a) {
     };
 }
 
-static kdtr_run_args args_of(const struct ref_attention *a, int64_t num_slots) {
+static kdtr_run_args args_of(const struct ref_problem *p) {
+    const struct ref_attention *a = &p->call;
     return (kdtr_run_args){
         .struct_size = sizeof(kdtr_run_args),
         .q_latent = a->q_latent,
@@ -44,7 +45,7 @@ static kdtr_run_args args_of(const struct ref_attention *a, int64_t num_slots) {
         .kv_rope = a->kv_rope,
         .kv_latent_stride = a->kv_latent_stride,
         .kv_rope_stride = a->kv_rope_stride,
-        .num_slots = num_slots,
+        .num_slots = p->num_slots,
         .node_indptr = a->node_indptr,
         .indptr = a->indptr,
         .slots = a->slots,
@@ -57,6 +58,8 @@ static kdtr_run_args args_of(const struct ref_attention *a, int64_t num_slots) {
         .mask_words = a->mask_words,
         .mask_stride_words = a->mask_stride_words,
         .o_stride = {a->o_stride[0], a->o_stride[1]},
+        .slot_count = p->slot_count,
+        .table_row_count = p->table_rows,
     };
 }
 
@@ -78,7 +81,7 @@ int32_t kdtr_bundle_problem(const kdtr_bundle *bundle, kdtr_problem *problem, kd
     problem->struct_size = sizeof *problem;
     problem->is_module = bound.is_module;
     problem->config = config_of(&bound.call);
-    problem->args = args_of(&bound.call, bound.num_slots);
+    problem->args = args_of(&bound);
     capi_tensor_from_ref(bound.o, &problem->o);
     capi_tensor_from_ref(bound.lse, &problem->lse);
     capi_tensor_from_ref(bound.parents, &problem->parents);

@@ -140,6 +140,18 @@ static int32_t check_strides(const kdtr_plan_config *c, const kdtr_run_args *arg
     return status;
 }
 
+/** Lengths of the lists that the plan uses; 0 is unknown. */
+static int32_t check_counts(const kdtr_plan_config *c, const kdtr_run_args *args,
+                            kdtr_error *error) {
+    int table = c->addressing == KDTR_ADDRESSING_TABLE;
+    int64_t count = table ? args->table_row_count : args->slot_count;
+    const char *field = table ? "table_row_count" : "slot_count";
+    if (count < 0 || (count > 0 && table && args->table_rows == NULL && count < c->batch)) {
+        return capi_fail(error, KDTR_INVALID_ARGUMENT, field, "%lld entries", (long long)count);
+    }
+    return KDTR_OK;
+}
+
 int32_t capi_bind_args(const kdtr_plan *plan, const kdtr_run_args *args, int with_outputs,
                        struct ref_attention *call, kdtr_error *error) {
     if (plan == NULL || args == NULL) {
@@ -153,6 +165,9 @@ int32_t capi_bind_args(const kdtr_plan *plan, const kdtr_run_args *args, int wit
     }
     if (status == KDTR_OK) {
         status = check_strides(c, args, with_outputs, error);
+    }
+    if (status == KDTR_OK) {
+        status = check_counts(c, args, error);
     }
     if (status != KDTR_OK) {
         return status;
@@ -223,7 +238,9 @@ int32_t kdtr_check(const kdtr_plan *plan, const kdtr_run_args *args, kdtr_error 
         return capi_fail(error, KDTR_INVALID_ARGUMENT, "num_slots", "%lld slots",
                          (long long)args->num_slots);
     }
-    const struct ref_extents extents = {args->num_slots, -1, -1};
+    const struct ref_extents extents = {args->num_slots,
+                                        args->slot_count > 0 ? args->slot_count : -1,
+                                        args->table_row_count > 0 ? args->table_row_count : -1};
     struct ref_error cause;
     status = ref_check_call(&call, &extents, &cause);
     return status == REF_OK ? KDTR_OK : capi_fail_from_ref(error, &cause);

@@ -3,7 +3,8 @@
 # Compiles and links for CUDA with the nvcc of out/nvcc.txt. Without one, or from a skipped object,
 # the output is a file that starts with SKIP and says why.
 #
-#   nvcc.sh compile OUT SOURCE [FLAGS...]   object for sm_90, sm_120 and compute_120
+#   nvcc.sh compile OUT SOURCE [FLAGS...]   object; FLAGS name the targets
+#   nvcc.sh report  OUT SOURCE [FLAGS...]   what ptxas says of registers, spills and shared memory
 #   nvcc.sh ptx     OUT SOURCE [FLAGS...]   PTX for compute_120
 #   nvcc.sh shared  OUT OBJECTS...          out/libkdtr_cuda.so.0 and its link; OUT says how it went
 #   nvcc.sh program OUT INPUTS...           program; CUDA runtime and Check linked statically
@@ -30,18 +31,25 @@ for input in "$@"; do
     esac
 done
 
-# -fmad=false: products are rounded before they are added (spec/numerics.md). Spills and local
-# memory are errors.
-numerics="-fmad=false -ftz=false -prec-div=true"
+# Targets, what is an error of ptxas, and -fmad come with the flags: kernels/kernels.ninja sets them
+# for each source.
+numerics="-ftz=false -prec-div=true"
 host="-Xcompiler=-Wall,-Wextra,-Wno-unused-function,-ffp-contract=off,-fPIC,-fvisibility=hidden"
-targets="-gencode arch=compute_90,code=sm_90 -gencode arch=compute_120,code=[sm_120,compute_120]"
-strict="-Werror=all-warnings -Xptxas=-warn-spills,-warn-lmem-usage,-Werror"
 
 case $mode in
 compile)
-    case $1 in *.cu) language="-std=c++17 $strict" ;; *) language= ;; esac
+    case $1 in *.cu) language="-std=c++17 -Werror=all-warnings" ;; *) language= ;; esac
     # shellcheck disable=SC2086 # the flag lists are meant to split
-    "$nvcc" $language -O3 $numerics $host $targets "$@" -MMD -MF "$out.d" -c -o "$out"
+    "$nvcc" $language -O3 $numerics $host "$@" -MMD -MF "$out.d" -c -o "$out"
+    ;;
+report)
+    # shellcheck disable=SC2086
+    "$nvcc" -std=c++17 -O3 $numerics "$@" -Xptxas=-v -c -o "$out.o" > "$out.part" 2>&1 || {
+        cat "$out.part"
+        exit 1
+    }
+    rm -f "$out.o"
+    mv "$out.part" "$out"
     ;;
 ptx)
     # shellcheck disable=SC2086

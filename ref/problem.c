@@ -185,6 +185,8 @@ static int32_t bind_addressing(const struct binder *b, struct ref_extents *exten
     *(table ? &a->row_table : &a->slots) = t->data;
     extents->slot_count = table ? -1 : t->shape[0];
     extents->table_rows = table ? t->shape[0] : -1;
+    b->problem->slot_count = table ? 0 : t->shape[0];
+    b->problem->table_rows = table ? t->shape[0] : 0;
     a->row_table_stride = table ? t->shape[1] : 0;
     status = table ? need(b, "prefix_len", 1, INDICES, 1, batch, &t)
                    : need(b, "indptr", 1, INDICES, 1, batch_plus_one, &t);

@@ -13,6 +13,8 @@
 struct ref_problem {
     struct ref_attention call;              /**< o, lse and device_status are NULL. */
     int64_t num_slots;                      /**< Slots of the pool. */
+    int64_t slot_count;                     /**< CSR: entries of slots. Table: 0. */
+    int64_t table_rows;                     /**< Table: rows of row_table. CSR: 0. */
     int32_t is_module;                      /**< 1: module problem; call.q_latent is NULL. */
     const struct ref_tensor *o;             /**< Expected [R,H,L] (verify problem). */
     const struct ref_tensor *lse;           /**< Expected [R,H] (verify problem). */

@@ -87,7 +87,8 @@
     F(kdtr_plan_config, scale, 80, 4)           \
     F(kdtr_plan_config, flags, 84, 4)           \
     F(kdtr_plan_config, num_threads, 88, 4)     \
-    F(kdtr_plan_config, reserved, 92, 28)       \
+    F(kdtr_plan_config, expected_batch, 92, 4)  \
+    F(kdtr_plan_config, reserved, 96, 24)       \
     S(kdtr_run_args, 272)                       \
     F(kdtr_run_args, struct_size, 0, 4)         \
     F(kdtr_run_args, reserved0, 4, 4)           \
@@ -117,7 +118,9 @@
     F(kdtr_run_args, o_stride, 208, 16)         \
     F(kdtr_run_args, lse, 224, 8)               \
     F(kdtr_run_args, device_status, 232, 8)     \
-    F(kdtr_run_args, reserved, 240, 32)         \
+    F(kdtr_run_args, slot_count, 240, 8)        \
+    F(kdtr_run_args, table_row_count, 248, 8)   \
+    F(kdtr_run_args, reserved, 256, 16)         \
     S(kdtr_tensor, 104)                         \
     F(kdtr_tensor, struct_size, 0, 4)           \
     F(kdtr_tensor, dtype, 4, 4)                 \

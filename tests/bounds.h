@@ -104,6 +104,28 @@ static inline double test_absorption_lse_bound_f64(double score_error, double ls
 /** The same for the reduced set: under AddressSanitizer a product costs about 15 us. */
 #define TEST_EMULATED_WORK_SMALL 40000
 
+/** Relative error of ex2.approx.ftz.f32 (PTX ISA), as spec/numerics.md takes it. */
+#define TEST_EX2_ERROR 0x1p-22
+
+/**
+ * The lse of scores so far from zero that the logarithm of their number is lost, relative to it:
+ * eight roundings and constants that are rounded.
+ */
+#define TEST_FAR_LSE 0x1p-21
+
+/** What FlashMLA's test of dense decoding asks for: o, absolute or relative. */
+#define TEST_FLASHMLA_O 8e-4
+/** See TEST_FLASHMLA_O. */
+#define TEST_FLASHMLA_O_REL (2.01 / 128)
+/** The same of lse. */
+#define TEST_FLASHMLA_LSE 1e-6
+/** See TEST_FLASHMLA_LSE. */
+#define TEST_FLASHMLA_LSE_REL (8.01 / 65536)
+/** And 1 - 2 x y / (x x + y y) of both, as vectors. */
+#define TEST_FLASHMLA_COSINE 5e-6
+/** What is added to an expected size there, so that it can be divided by. */
+#define TEST_FLASHMLA_TINY 1e-6
+
 /** Errors of ref_exp_f32 and ref_log_f32: the bound of the reference takes 1 ulp for both. */
 #define TEST_EXP_ULP 1.0
 /** See TEST_EXP_ULP. */

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * Checks of gate P0-8.
+ * Checks of gates P0-8 and P1-1.
  */
 #include "edge_checks.h"
 
 #include <stdio.h>
 
 #include "check_main.h"
+
+void edge_make(const struct test_case *record, struct test_problem *problem) {
+    struct test_case fitting = *record;
+    test_fit_record(&fitting);
+    test_problem_make(&fitting, problem);
+}
 
 int edge_run(int32_t implementation, const struct test_problem *problem,
              struct test_outputs *outputs) {
@@ -25,13 +31,13 @@ int edge_run(int32_t implementation, const struct test_problem *problem,
 
 void edge_check_problem(const struct test_problem *problem, int32_t trivial) {
     struct harness_expected expected;
-    harness_expect(problem, &expected);
+    harness_expect_class(test_selected_class(), problem, &expected);
     expected.trivial = trivial;
     for (int32_t k = 0; k < test_implementation_count(); k++) {
         struct test_outputs outputs;
         struct harness_report report;
         if (!edge_run(k, problem, &outputs)) {
-            printf("P0-8 %s: %s not run: too large\n", test_implementation_at(k)->name,
+            printf("%s: %s not run: too large\n", test_implementation_at(k)->name,
                    problem->spec.name);
             continue;
         }
@@ -44,15 +50,15 @@ void edge_check_problem(const struct test_problem *problem, int32_t trivial) {
 
 void edge_check_record(const struct test_case *record, int32_t trivial) {
     struct test_problem problem;
-    test_problem_make(record, &problem);
+    edge_make(record, &problem);
     edge_check_problem(&problem, trivial);
     test_problem_free(&problem);
 }
 
 void edge_check_same_bits(const struct test_case *one, const struct test_case *other) {
     struct test_problem problems[2];
-    test_problem_make(one, &problems[0]);
-    test_problem_make(other, &problems[1]);
+    edge_make(one, &problems[0]);
+    edge_make(other, &problems[1]);
     for (int32_t k = 0; k < test_implementation_count(); k++) {
         struct test_outputs outputs[2];
         struct harness_report report;

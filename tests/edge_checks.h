@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * What the suites of gate P0-8 share: checks with every implementation of the table. They fail
- * the running test by Check's assertions.
+ * What the suites of gates P0-8 and P1-1 share: checks with every implementation of the selected
+ * class. They fail the running test by Check's assertions.
  */
 #ifndef TESTS_EDGE_CHECKS_H
 #define TESTS_EDGE_CHECKS_H
 
 #include "harness.h"
+
+/**
+ * Makes a problem that the implementations of the selected class take (test_fit_record).
+ *
+ * @param record  parameters
+ * @param problem filled; test_problem_free releases it
+ */
+void edge_make(const struct test_case *record, struct test_problem *problem);
 
 /**
  * Runs a problem.

@@ -12,6 +12,7 @@
 #include "check_main.h"
 #include "harness.h"
 #include "kdtr_bundle.h"
+#include "named_problem.h"
 
 #ifdef KDTR_TEST_CUDA
 
@@ -82,88 +83,22 @@ START_TEST(naive_equals_reference_on_200k_tokens) {
 END_TEST
 #endif
 
-/** A call from a bundle's problem, its arrays borrowed from the bundle. */
-static void bind_bundle(const kdtr_bundle *bundle, const kdtr_problem *source,
-                        struct test_problem *problem) {
-    memset(problem, 0, sizeof *problem);
-    struct ref_attention *a = &problem->call;
-    const kdtr_plan_config *c = &source->config;
-    const kdtr_run_args *r = &source->args;
-    *a = (struct ref_attention){.batch = c->batch,
-                                .num_heads = c->num_heads,
-                                .latent_dim = c->latent_dim,
-                                .rope_dim = c->rope_dim,
-                                .max_nodes = c->max_nodes,
-                                .mask_mode = c->mask_mode,
-                                .addressing = c->addressing,
-                                .page_size = c->page_size > 0 ? c->page_size : 1,
-                                .q_dtype = c->q_dtype,
-                                .kv_dtype = c->kv_dtype,
-                                .o_dtype = c->o_dtype,
-                                .length_dtype = c->length_dtype,
-                                .slot_dtype = c->slot_dtype,
-                                .lse_base2 = c->lse_base2,
-                                .row_capacity = c->row_capacity,
-                                .max_prefix_len = c->max_prefix_len,
-                                .scale = c->scale,
-                                .q_latent = r->q_latent,
-                                .q_rope = r->q_rope,
-                                .kv_latent = r->kv_latent,
-                                .kv_rope = r->kv_rope,
-                                .kv_latent_stride = r->kv_latent_stride,
-                                .kv_rope_stride = r->kv_rope_stride,
-                                .node_indptr = r->node_indptr,
-                                .indptr = r->indptr,
-                                .slots = r->slots,
-                                .tree_slots = r->tree_slots,
-                                .row_table = r->row_table,
-                                .row_table_stride = r->row_table_stride,
-                                .table_rows = r->table_rows,
-                                .prefix_len = r->prefix_len,
-                                .parents = r->parents,
-                                .mask_words = r->mask_words,
-                                .mask_stride_words = r->mask_stride_words};
-    memcpy(a->q_latent_stride, r->q_latent_stride, sizeof a->q_latent_stride);
-    memcpy(a->q_rope_stride, r->q_rope_stride, sizeof a->q_rope_stride);
-    a->o_stride[0] = (int64_t)a->num_heads * a->latent_dim;
-    a->o_stride[1] = a->latent_dim;
-    problem->num_slots = r->num_slots;
-    for (int32_t i = 0; i < kdtr_bundle_tensor_count(bundle); i++) {
-        kdtr_tensor tensor = {.struct_size = sizeof tensor};
-        kdtr_error error;
-        ck_assert_int_eq(kdtr_bundle_tensor(bundle, i, &tensor, &error), KDTR_OK);
-        int is_input = strcmp(tensor.name, "o") != 0 && strcmp(tensor.name, "lse") != 0;
-        if (is_input && tensor.rank > 0) { /* scalars are part of the configuration */
-            ck_assert_int_lt(problem->buffer_count, TEST_MAX_BUFFERS);
-            problem->buffers[problem->buffer_count++] =
-                (struct test_buffer){(void *)(uintptr_t)tensor.data, tensor.bytes};
-        }
-    }
-    problem->borrowed = problem->buffer_count;
-}
-
 /** One named case: the reference gives what the bundle holds, and the others its bits. */
 static int check_named_case(const char *name) {
-    kdtr_bundle *bundle = NULL;
-    kdtr_error error;
-    memset(&error, 0, sizeof error);
-    ck_assert_msg(kdtr_case_generate(name, &bundle, &error) == KDTR_OK, "%s: %s", name, error.text);
-    kdtr_problem source = {.struct_size = sizeof source};
-    ck_assert_msg(kdtr_bundle_problem(bundle, &source, &error) == KDTR_OK, "%s: %s %s", name,
-                  error.field, error.text);
     struct test_problem problem;
+    struct test_named named;
     struct test_outputs reference;
     struct harness_report report;
-    bind_bundle(bundle, &source, &problem);
+    ck_assert_msg(test_named_open(name, &named, &problem) == 0, "%s: %s", name, named.text);
     int runs = compare_bits(name, &problem, TEST_TRIVIAL_IS_FINE, &reference);
     struct test_outputs stored = reference;
-    stored.o = (float *)(uintptr_t)source.o.data;
-    stored.lse = (float *)(uintptr_t)source.lse.data;
+    stored.o = (float *)(uintptr_t)named.problem.o.data;
+    stored.lse = (float *)(uintptr_t)named.problem.lse.data;
     int differs = harness_same_bits(&reference, &stored, TEST_TRIVIAL_IS_FINE, &report);
     ck_assert_msg(!differs, "%s: not what the bundle holds: %s", name, report.text);
     test_outputs_free(&reference);
     test_problem_free(&problem);
-    kdtr_bundle_close(bundle);
+    test_named_close(&named);
     return runs;
 }
 

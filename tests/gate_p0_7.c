@@ -27,7 +27,7 @@ static void try_bugs(const struct test_case *record, struct catch *caught, int32
     harness_expect(&problem, &expected);
     for (int32_t bug = first; bug < end; bug++) {
         const struct test_implementation wrong = {
-            wrong_bug_name(bug), NULL, attention_wrong_f32, bug, 0, 0};
+            .name = wrong_bug_name(bug), .host_run = attention_wrong_f32, .option = bug};
         struct test_session session;
         struct harness_report report;
         test_session_open(&wrong, &session);

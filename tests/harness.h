@@ -12,12 +12,14 @@
 
 /** Truth and bounds of a problem. */
 struct harness_expected {
-    double *o;         /**< [R,H,L] truth. */
-    double *lse;       /**< [R,H] truth. */
-    double *o_bound;   /**< [R,H,L] bound of a float32 result. */
-    double *lse_bound; /**< [R,H] bound. */
-    uint32_t *status;  /**< [B] bits that device_status must get. */
-    int32_t trivial;   /**< enum test_trivial, for both arrays. */
+    double *o;                    /**< [R,H,L] truth. */
+    double *lse;                  /**< [R,H] truth. */
+    double *o_bound;              /**< [R,H,L] bound of a float32 result. */
+    double *lse_bound;            /**< [R,H] bound. */
+    uint32_t *status;             /**< [B] bits that device_status must get. */
+    int32_t trivial;              /**< enum test_trivial, for both arrays. */
+    unsigned char *nan_permitted; /**< [R,H,L] 1 where a result on matrix units may be NaN, or NULL:
+                                       nowhere (spec/mla_attention.md). */
 };
 
 /** What a check found. */
@@ -34,6 +36,24 @@ struct harness_report {
  * @param expected filled; harness_expected_free releases it
  */
 void harness_expect(const struct test_problem *problem, struct harness_expected *expected);
+
+/**
+ * Computes truth, and the bounds of the flash kernel in place of the reference's, for any split.
+ *
+ * @param problem  the problem
+ * @param expected filled; harness_expected_free releases it
+ */
+void harness_expect_flash(const struct test_problem *problem, struct harness_expected *expected);
+
+/**
+ * Computes truth and the bounds of a class.
+ *
+ * @param comparison enum test_class
+ * @param problem    the problem
+ * @param expected   filled; harness_expected_free releases it
+ */
+void harness_expect_class(int32_t comparison, const struct test_problem *problem,
+                          struct harness_expected *expected);
 
 /** Releases what harness_expect made. @param expected its result */
 void harness_expected_free(struct harness_expected *expected);
@@ -53,7 +73,7 @@ int harness_is_telling(const struct test_problem *problem, const struct harness_
  *
  * @param problem  the problem
  * @param expected its truth and bounds
- * @param outputs  what an implementation gave
+ * @param outputs  what an implementation gave; NaN that is permitted is replaced
  * @param report   filled
  * @return 0, or 1 with report->text set
  */

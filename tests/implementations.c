@@ -10,6 +10,7 @@
 
 #include "bounds.h"
 #include "check_main.h"
+#include "flash_model.h"
 #include "truth_f64.h"
 
 #ifdef KDTR_TEST_CUDA
@@ -19,7 +20,7 @@
 #endif
 
 /** The context of the first CUDA device, or of the emulator. */
-static int32_t create_naive(kdtr_context **context, kdtr_error *error) {
+static int32_t create_cuda(kdtr_context **context, kdtr_error *error) {
 #ifdef KDTR_TEST_EMULATED
     /* Threads in their natural order hide a missing barrier: thread 0 would always be first. */
     simt_set_seed(test_seed());
@@ -28,24 +29,72 @@ static int32_t create_naive(kdtr_context **context, kdtr_error *error) {
 }
 #endif
 
-/** From the weakest to the strongest; the reference comes first. */
-static const struct test_implementation implementations[] = {
-    {"reference", kdtr_context_create_cpu, NULL, 0, 1, 0},
-#ifdef KDTR_TEST_CUDA
 #ifdef KDTR_TEST_EMULATED
-    {"naive", create_naive, NULL, 0, 0, 1},
+#define CUDA_EMULATED 1
 #else
-    {"naive", create_naive, NULL, 0, 0, 0},
+#define CUDA_EMULATED 0
 #endif
+
+/** The reference comes first. */
+static const struct test_implementation implementations[] = {
+    {"reference", kdtr_context_create_cpu, NULL, 0, 1, 0, KDTR_IMPLEMENTATION_REFERENCE,
+     TEST_CLASS_EQUAL_BITS},
+#ifdef KDTR_TEST_CUDA
+    {"naive", create_cuda, NULL, 0, 0, CUDA_EMULATED, KDTR_IMPLEMENTATION_NAIVE,
+     TEST_CLASS_EQUAL_BITS},
+    {"flash", create_cuda, NULL, 0, 0, CUDA_EMULATED, KDTR_IMPLEMENTATION_FLASH, TEST_CLASS_BOUND},
+#else
+    {"flash model", NULL, flash_model_run, FLASH_OPTION(3, 0, FLASH_RIGHT), 0, 0,
+     KDTR_IMPLEMENTATION_FLASH, TEST_CLASS_BOUND},
 #endif
 };
 
+static int32_t selected = TEST_CLASS_EQUAL_BITS;
+
+void test_select_class(int32_t comparison) {
+    selected = comparison;
+}
+
+int32_t test_selected_class(void) {
+    return selected;
+}
+
+void test_fit_record(struct test_case *record) {
+    if (selected == TEST_CLASS_BOUND) {
+        record->latent_dim = 512;
+        record->rope_dim = 64;
+        record->bf16_q = record->bf16_kv = 1;
+        record->padding *= 8;
+    }
+}
+
+/** The index-th implementation of the selected class, or NULL. */
+static const struct test_implementation *find(int32_t index) {
+    for (size_t i = 0; i < sizeof implementations / sizeof implementations[0]; i++) {
+        if (implementations[i].comparison == selected && index-- == 0) {
+            return &implementations[i];
+        }
+    }
+    return NULL;
+}
+
 int32_t test_implementation_count(void) {
-    return (int32_t)(sizeof implementations / sizeof implementations[0]);
+    int32_t count = 0;
+    while (find(count) != NULL) {
+        count++;
+    }
+    return count;
 }
 
 const struct test_implementation *test_implementation_at(int32_t index) {
-    return &implementations[index];
+    return find(index);
+}
+
+int test_takes(const struct test_implementation *implementation, const struct ref_attention *call) {
+    int any =
+        implementation->host_run != NULL || implementation->comparison == TEST_CLASS_EQUAL_BITS;
+    return any || (call->latent_dim == 512 && call->rope_dim == 64 && call->q_dtype == REF_BF16 &&
+                   call->kv_dtype == REF_BF16);
 }
 
 int test_affordable(const struct test_implementation *implementation,

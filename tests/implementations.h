@@ -14,6 +14,12 @@
 /** Attention of a whole call on host memory, for implementations outside the ABI. */
 typedef void test_host_run(const struct ref_attention *call, int32_t option);
 
+/** What its results are compared with. */
+enum test_class {
+    TEST_CLASS_EQUAL_BITS = 0, /**< The reference, bit for bit; so the reference's bound holds. */
+    TEST_CLASS_BOUND = 1       /**< Truth, with the bound of the flash kernel. */
+};
+
 /** An implementation. It has either `create` or `host_run`. */
 struct test_implementation {
     const char *name; /**< For messages. */
@@ -23,15 +29,36 @@ struct test_implementation {
     int32_t option;          /**< Argument of host_run. */
     int32_t num_threads;     /**< num_threads of the plan. */
     int32_t emulated;        /**< 1: slow; see test_affordable. */
+    int32_t id;              /**< kdtr_implementation that its plans ask for. */
+    int32_t comparison;      /**< enum test_class. */
 };
 
-/** Number of implementations that suites iterate. @return the number */
+/**
+ * Selects the class of implementations that count and at give. Without a call it is EQUAL_BITS.
+ * A suite calls it once, in main.
+ *
+ * @param comparison enum test_class
+ */
+void test_select_class(int32_t comparison);
+
+/** The class that is selected. @return enum test_class */
+int32_t test_selected_class(void);
+
+/**
+ * Makes a record one that the implementations of the selected class take: for BOUND a latent of
+ * 512, a rope key of 64, bfloat16 queries and cache, strides of multiples of 8.
+ *
+ * @param record parameters, changed in place
+ */
+void test_fit_record(struct test_case *record);
+
+/** Number of implementations that suites iterate, of the selected class. @return the number */
 int32_t test_implementation_count(void);
 
 /**
  * An implementation of the table.
  *
- * @param index 0 to test_implementation_count() - 1; 0 is the reference
+ * @param index 0 to test_implementation_count() - 1; 0 of EQUAL_BITS is the reference
  * @return the implementation
  */
 const struct test_implementation *test_implementation_at(int32_t index);
@@ -45,6 +72,15 @@ const struct test_implementation *test_implementation_at(int32_t index);
  */
 int test_affordable(const struct test_implementation *implementation,
                     const struct ref_attention *call);
+
+/**
+ * Whether an implementation takes the dimensions and types of a call.
+ *
+ * @param implementation the implementation
+ * @param call           a call
+ * @return 1 if so
+ */
+int test_takes(const struct test_implementation *implementation, const struct ref_attention *call);
 
 /** An implementation with its context. Open it inside a test: CUDA does not survive a fork. */
 struct test_session {

@@ -28,6 +28,7 @@ struct test_problem {
     struct test_case spec;     /**< The record, defaults filled in. */
     struct ref_attention call; /**< The call; o_stride is set. */
     int64_t num_slots;         /**< Slots of the pool. */
+    int64_t slot_shift;        /**< In a run the pool's base lies so many slots before it. */
     int32_t omit_lse;          /**< 1: run with lse NULL. */
     int32_t omit_status;       /**< 1: run with device_status NULL. */
     int32_t *parents;          /**< [R] parents, whatever the mask mode; one of the buffers. */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /** Largest batch of a record. */
-#define TEST_MAX_BATCH 8
+#define TEST_MAX_BATCH 64
 
 /** What is special about the values of a problem. */
 enum test_kind {
@@ -66,6 +66,7 @@ struct test_case {
     int32_t spare_rows;             /**< Query rows that nobody owns, after all others. */
     int32_t limit_nodes;            /**< max_nodes; 0 = the largest Q. */
     int64_t limit_prefix;           /**< max_prefix_len; 0 = the largest N. */
+    int32_t expected_batch;         /**< Of the plan; 0 = 1. */
     int32_t no_optional;            /**< 1: lse and device_status are NULL. */
     int32_t first_request;          /**< Values of request b are those of b + first_request. */
 };

@@ -182,7 +182,7 @@ static kdtr_plan_config config_of(const struct staging *s) {
     kdtr_plan_config c;
     memset(&c, 0, sizeof c);
     c.struct_size = sizeof c;
-    c.implementation = KDTR_IMPLEMENTATION_AUTO;
+    c.implementation = s->session->implementation->id;
     c.batch = a->batch;
     c.num_heads = a->num_heads;
     c.latent_dim = a->latent_dim;
@@ -200,8 +200,15 @@ static kdtr_plan_config config_of(const struct staging *s) {
     c.row_capacity = a->row_capacity;
     c.max_prefix_len = a->max_prefix_len;
     c.scale = a->scale;
+    c.expected_batch = s->problem->spec.expected_batch;
     c.num_threads = s->session->implementation->num_threads;
     return c;
+}
+
+/** Where the pool begins: so far before its rows that the slots of the lists are theirs. */
+static const void *pool_base(const struct staging *s, const void *rows, int64_t stride) {
+    int64_t bytes = s->call.kv_dtype == REF_BF16 ? 2 : 4;
+    return (const void *)((uintptr_t)rows - (uintptr_t)(s->problem->slot_shift * stride * bytes));
 }
 
 /** The arguments of a call. */
@@ -214,11 +221,11 @@ static kdtr_run_args args_of(const struct staging *s) {
     r.q_rope = a->q_rope;
     memcpy(r.q_latent_stride, a->q_latent_stride, sizeof r.q_latent_stride);
     memcpy(r.q_rope_stride, a->q_rope_stride, sizeof r.q_rope_stride);
-    r.kv_latent = a->kv_latent;
-    r.kv_rope = a->kv_rope;
+    r.kv_latent = pool_base(s, a->kv_latent, a->kv_latent_stride);
+    r.kv_rope = pool_base(s, a->kv_rope, a->kv_rope_stride);
     r.kv_latent_stride = a->kv_latent_stride;
     r.kv_rope_stride = a->kv_rope_stride;
-    r.num_slots = s->problem->num_slots;
+    r.num_slots = s->problem->num_slots + s->problem->slot_shift;
     r.node_indptr = a->node_indptr;
     r.indptr = a->indptr;
     r.slots = a->slots;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bound_flash.h"
 #include "cases.h"
 #include "check_main.h"
 #include "failing_heap.h"
@@ -121,6 +122,36 @@ static int32_t bound_abi(kdtr_error *error) {
     return kdtr_reference_bound(w.plan, &w.problem.args, NULL, w.o_bound, w.lse_bound, error);
 }
 
+static int32_t bound_flash(kdtr_error *error) {
+    static const int32_t rows[2] = {0, 1};
+    static const int32_t length = 0;
+    const float number = 1.0f;
+    const struct flash_split split = {1, 1};
+    const struct ref_attention call = {.batch = 1,
+                                       .num_heads = 1,
+                                       .latent_dim = 1,
+                                       .max_nodes = 1,
+                                       .addressing = REF_ADDRESSING_TABLE,
+                                       .page_size = 1,
+                                       .q_dtype = REF_F32,
+                                       .kv_dtype = REF_F32,
+                                       .length_dtype = REF_I32,
+                                       .slot_dtype = REF_I32,
+                                       .row_capacity = 1,
+                                       .scale = 1.0f,
+                                       .q_latent = &number,
+                                       .kv_latent = &number,
+                                       .row_table = &length,
+                                       .prefix_len = &length,
+                                       .node_indptr = rows};
+    struct ref_error cause = {.text = "no memory"};
+    int32_t status = attention_bound_flash_f64(&call, &split, NULL, 1, w.o_bound, w.lse_bound);
+    w.result = NULL;
+    cause.code = status;
+    copy_error(error, &cause);
+    return status;
+}
+
 static int32_t run(kdtr_error *error) {
     return kdtr_run(w.plan, &w.problem.args, w.workspace, kdtr_plan_workspace_bytes(w.plan), NULL,
                     error);
@@ -177,6 +208,7 @@ static const struct subject subjects[] = {
     {"ref_case_generate, masks", generate_ref, release_bytes, "masked-first"},
     {"ref_case_generate, steps", generate_ref, release_bytes, "step-batch"},
     {"kdtr_reference_bound", bound_abi, release_nothing, NULL},
+    {"attention_bound_flash_f64", bound_flash, release_nothing, NULL},
 };
 
 static const struct subject never_allocate[] = {

@@ -35,9 +35,10 @@ static const struct capi_mutation bad_configs[] = {
     CONFIG_AS(flags, 1, "flags", RESERVED),
     CONFIG_AS(flags, INT32_MIN, "flags", RESERVED),
     CONFIG_AS(reserved[0], 1, "reserved", RESERVED),
-    CONFIG_AS(reserved[6], INT32_MIN, "reserved", RESERVED),
-    CONFIG(implementation, -1), CONFIG(implementation, 3),
+    CONFIG_AS(reserved[5], INT32_MIN, "reserved", RESERVED),
+    CONFIG(implementation, -1), CONFIG(implementation, 4),
     CONFIG_AS(implementation, KDTR_IMPLEMENTATION_NAIVE, "implementation", KDTR_UNSUPPORTED),
+    CONFIG_AS(implementation, KDTR_IMPLEMENTATION_FLASH, "implementation", KDTR_UNSUPPORTED),
     CONFIG(batch, 0), CONFIG(batch, -1), CONFIG(batch, 65536),
     CONFIG(num_heads, 0), CONFIG(num_heads, -1), CONFIG(num_heads, 1025),
     CONFIG(latent_dim, 0), CONFIG(latent_dim, -1), CONFIG(latent_dim, 65537),
@@ -56,7 +57,7 @@ static const struct capi_mutation bad_configs[] = {
     CONFIG(row_capacity, 0), CONFIG(row_capacity, -1), CONFIG(row_capacity, (int64_t)1 << 31),
     CONFIG(max_prefix_len, -1), CONFIG(max_prefix_len, (int64_t)1 << 31),
     CONFIG(max_prefix_len, INT64_MIN),
-    CONFIG(num_threads, -1), CONFIG(num_threads, 257),
+    CONFIG(num_threads, -1), CONFIG(num_threads, 257), CONFIG(expected_batch, -1),
     CONFIG_AS(scale, 0, "scale", KDTR_BAD_SCALE),
     CONFIG_AS(scale, INT32_MIN, "scale", KDTR_BAD_SCALE),
     CONFIG_AS(scale, BITS_NAN, "scale", KDTR_BAD_SCALE),
@@ -76,6 +77,7 @@ static const struct capi_mutation good_configs[] = {
     CONFIG(rope_dim, 65536), CONFIG(max_nodes, 65536), CONFIG(page_size, 0), CONFIG(page_size, 1),
     CONFIG(row_capacity, INT32_MAX), CONFIG(max_prefix_len, 0), CONFIG(max_prefix_len, INT32_MAX),
     CONFIG(num_threads, 256), CONFIG(lse_base2, 1), CONFIG(scale, 1), CONFIG(scale, 0x7f7fffff),
+    CONFIG(expected_batch, 1), CONFIG(expected_batch, 65535),
     CONFIG(implementation, KDTR_IMPLEMENTATION_REFERENCE),
 };
 
@@ -93,7 +95,7 @@ static const struct capi_mutation bad_args[] = {
     ARG(struct_size, sizeof(kdtr_run_args) + 8, "struct_size", KDTR_STRUCT_SIZE),
     ARG(reserved0, 1, "reserved0", RESERVED),
     ARG(reserved[0], 1, "reserved", RESERVED),
-    ARG(reserved[3], INT64_MIN, "reserved", RESERVED),
+    ARG(reserved[1], INT64_MIN, "reserved", RESERVED),
     ARG(kv_scale, 64, "kv_scale", KDTR_UNSUPPORTED),
     ARG(prefix_first, 64, "prefix_first", KDTR_UNSUPPORTED),
     NO_POINTER(q_latent), NO_POINTER(q_rope), NO_POINTER(kv_latent), NO_POINTER(kv_rope),
@@ -119,6 +121,7 @@ static const struct capi_mutation bad_args_csr[] = {
     STRIDE_OF(q_latent_stride, 1, 31), STRIDE_OF(q_latent_stride, 0, 63),
     STRIDE_OF(q_rope_stride, 1, 7), STRIDE_OF(q_rope_stride, 0, 15),
     STRIDE(kv_latent_stride, 31), STRIDE(kv_rope_stride, 7),
+    ARG(slot_count, -1, "slot_count", KDTR_INVALID_ARGUMENT),
 };
 
 /** Of table-64: row table with int64 entries, packed mask. */
@@ -126,6 +129,7 @@ static const struct capi_mutation bad_args_table[] = {
     NO_POINTER(row_table), NO_POINTER(prefix_len), NO_POINTER(mask_words),
     MOVED(row_table, 4), MOVED(prefix_len, 4), MOVED(mask_words, 2),
     ARG(table_rows, 2, "table_rows", KDTR_MISALIGNED),
+    ARG(table_row_count, -1, "table_row_count", KDTR_INVALID_ARGUMENT),
     ARG(tree_slots, 4, "tree_slots", KDTR_MISALIGNED),
     STRIDE(row_table_stride, 0), STRIDE(row_table_stride, -1), STRIDE(row_table_stride, INT64_MAX),
     STRIDE(mask_stride_words, 0), STRIDE(mask_stride_words, -1),

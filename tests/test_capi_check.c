@@ -116,6 +116,38 @@ START_TEST(check_finds_what_a_run_trusts) {
 }
 END_TEST
 
+START_TEST(counts_bound_the_lists) {
+    struct capi_fixture f;
+    kdtr_error error = {0};
+    capi_open(&f, "ragged", 1);
+    int64_t count = f.args.slot_count;
+    ck_assert_int_gt(count, 1);
+    ck_assert_int_eq(kdtr_check(f.plan, &f.args, &error), KDTR_OK);
+    f.args.slot_count = count - 1;
+    capi_refused("slots", kdtr_check(f.plan, &f.args, &error), &error, KDTR_BAD_INDPTR, "indptr");
+    f.args.slot_count = 0;       /* unknown */
+    f.args.table_row_count = -1; /* not of this addressing */
+    ck_assert_int_eq(kdtr_check(f.plan, &f.args, &error), KDTR_OK);
+    capi_close(&f);
+
+    capi_open(&f, "table-64", 1);
+    ck_assert_ptr_nonnull(f.args.table_rows);
+    f.args.slot_count = -1; /* not of this addressing */
+    ck_assert_int_eq(kdtr_check(f.plan, &f.args, &error), KDTR_OK);
+    ck_assert_int_eq(f.config.batch, 3);
+    const int32_t rows[3] = {f.args.table_rows[0], f.args.table_rows[1],
+                             (int32_t)f.args.table_row_count};
+    f.args.table_rows = rows;
+    capi_refused("table", kdtr_check(f.plan, &f.args, &error), &error, KDTR_BAD_INDPTR,
+                 "table_rows");
+    f.args.table_rows = NULL; /* then request b has row b */
+    f.args.table_row_count = f.config.batch - 1;
+    capi_refused("batch", kdtr_check(f.plan, &f.args, &error), &error, KDTR_INVALID_ARGUMENT,
+                 "table_row_count");
+    capi_close(&f);
+}
+END_TEST
+
 START_TEST(check_passes_every_case) {
     for (int32_t i = 0; i < kdtr_case_count(); i++) {
         const char *name = kdtr_case_name(i);
@@ -204,6 +236,7 @@ static Suite *check_suite(void) {
     Suite *suite = suite_create("capi_check");
     TCase *check = test_tcase(suite, "P0-2", "P0-2 kdtr_check and environment");
     tcase_add_test(check, check_finds_what_a_run_trusts);
+    tcase_add_test(check, counts_bound_the_lists);
     tcase_add_test(check, check_passes_every_case);
     tcase_add_test(check, rounding_mode_is_checked);
 #if defined(__SSE__)

@@ -96,6 +96,103 @@ START_TEST(plans_that_a_cuda_context_refuses) {
 }
 END_TEST
 
+/** A plan that the flash kernel takes. */
+static kdtr_plan_config flash_config(void) {
+    kdtr_plan_config config = good_config();
+    config.latent_dim = 512;
+    config.rope_dim = 64;
+    config.q_dtype = config.kv_dtype = KDTR_BF16;
+    return config;
+}
+
+START_TEST(plans_that_the_flash_kernel_refuses) {
+    kdtr_context *context = open_context();
+    for (int32_t i = 0; i < 7; i++) {
+        static const char *const fields[] = {"latent_dim", "rope_dim",     "q_dtype",
+                                             "kv_dtype",   "row_capacity", "max_prefix_len"};
+        kdtr_plan_config config = flash_config();
+        config.latent_dim = i == 0 ? 256 : 512;
+        config.rope_dim = i == 1 ? 0 : 64;
+        config.q_dtype = i == 2 ? KDTR_F32 : KDTR_BF16;
+        config.kv_dtype = i == 3 ? KDTR_F32 : KDTR_BF16;
+        config.row_capacity = i == 4 ? INT32_MAX / 2 : 4; /* of two heads */
+        config.max_prefix_len = i == 5 ? INT32_MAX - 16 : 10;
+        config.implementation = KDTR_IMPLEMENTATION_FLASH;
+        kdtr_plan *plan = NULL;
+        kdtr_error error = {0};
+        if (i < 6) {
+            refused(context, &config, KDTR_UNSUPPORTED, fields[i]);
+            config.implementation = KDTR_IMPLEMENTATION_AUTO; /* then it is naive */
+        }
+        ck_assert_int_eq(kdtr_plan_create(context, &config, &plan, &error), KDTR_OK);
+        ck_assert_int_eq(error.code, 0);
+        kdtr_plan_destroy(plan);
+    }
+    kdtr_context_destroy(context);
+}
+END_TEST
+
+/** A run with these arguments must be refused as misaligned. */
+static void misaligned(const kdtr_plan *plan, const kdtr_run_args *args, void *workspace,
+                       const char *field) {
+    kdtr_error error = {0};
+    size_t bytes = kdtr_plan_workspace_bytes(plan);
+    ck_assert_int_eq(kdtr_run(plan, args, workspace, bytes, NULL, &error), KDTR_MISALIGNED);
+    ck_assert_str_eq(error.field, field);
+}
+
+START_TEST(runs_that_the_flash_kernel_refuses) {
+    kdtr_context *context = open_context();
+    kdtr_plan_config config = flash_config(); /* AUTO is flash */
+    kdtr_plan *plan = NULL;
+    kdtr_error error = {0};
+    void *workspace = NULL;
+    char *memory = NULL;
+    ck_assert_int_eq(kdtr_plan_create(context, &config, &plan, &error), KDTR_OK);
+    ck_assert_int_eq(kdtr_memory_alloc(context, kdtr_plan_workspace_bytes(plan), &workspace, NULL),
+                     KDTR_OK);
+    ck_assert_int_eq(kdtr_memory_alloc(context, 1 << 20, (void **)&memory, NULL), KDTR_OK);
+    kdtr_run_args good = {.struct_size = sizeof good,
+                          .q_latent = memory,
+                          .q_rope = memory,
+                          .q_latent_stride = {1152, 576},
+                          .q_rope_stride = {1152, 576},
+                          .kv_latent = memory,
+                          .kv_rope = memory,
+                          .kv_latent_stride = 576,
+                          .kv_rope_stride = 576,
+                          .node_indptr = (const int32_t *)(const void *)memory,
+                          .indptr = memory,
+                          .slots = memory,
+                          .o = memory,
+                          .o_stride = {1024, 512}};
+    static const char *const pointers[] = {"q_latent", "q_rope", "kv_latent", "kv_rope"};
+    static const char *const strides[] = {"q_latent_stride", "q_rope_stride", "kv_latent_stride",
+                                          "kv_rope_stride"};
+    for (int32_t i = 0; i < 4; i++) {
+        kdtr_run_args args = good;
+        const void **places[] = {&args.q_latent, &args.q_rope, &args.kv_latent, &args.kv_rope};
+        *places[i] = memory + 8;
+        misaligned(plan, &args, workspace, pointers[i]);
+        args = good;
+        int64_t *rows[] = {&args.q_latent_stride[0], &args.q_rope_stride[0], &args.kv_latent_stride,
+                           &args.kv_rope_stride};
+        *rows[i] += 4;
+        misaligned(plan, &args, workspace, strides[i]);
+    }
+    for (int32_t i = 0; i < 2; i++) {
+        kdtr_run_args args = good;
+        *(i == 0 ? &args.q_latent_stride[1] : &args.q_rope_stride[1]) += 4;
+        args.q_latent_stride[0] = args.q_rope_stride[0] = 2048;
+        misaligned(plan, &args, workspace, strides[i]);
+    }
+    kdtr_memory_free(context, memory);
+    kdtr_memory_free(context, workspace);
+    kdtr_plan_destroy(plan);
+    kdtr_context_destroy(context);
+}
+END_TEST
+
 START_TEST(checks_and_bounds_need_a_cpu_context) {
     kdtr_context *context = open_context();
     kdtr_bundle *bundle = NULL;
@@ -139,6 +236,29 @@ START_TEST(failures_of_the_runtime_are_statuses) {
 }
 END_TEST
 
+/** A card for which there is no machine code of flash, or of nothing. */
+START_TEST(a_device_without_code_of_flash_has_naive) {
+    kdtr_error error = {0};
+    kdtr_context *context = NULL;
+    kdtr_plan *plan = NULL;
+    simt_fail_functions(1);
+    ck_assert_msg(kdtr_cuda_context_create(0, &context, &error) == KDTR_OK, "%s", error.text);
+    kdtr_plan_config config = good_config();
+    config.implementation = KDTR_IMPLEMENTATION_FLASH;
+    ck_assert_int_eq(kdtr_plan_create(context, &config, &plan, &error), KDTR_UNSUPPORTED);
+    ck_assert_str_eq(error.field, "implementation");
+    ck_assert_ptr_nonnull(strstr(error.text, "flash"));
+    config.implementation = KDTR_IMPLEMENTATION_AUTO;
+    ck_assert_int_eq(kdtr_plan_create(context, &config, &plan, &error), KDTR_OK);
+    kdtr_plan_destroy(plan);
+    kdtr_context_destroy(context);
+    simt_fail_functions(1000);
+    ck_assert_int_eq(kdtr_cuda_context_create(0, &context, &error), KDTR_DEVICE_ERROR);
+    ck_assert_ptr_null(context);
+    simt_fail_functions(0);
+}
+END_TEST
+
 START_TEST(the_device_has_a_name) {
     kdtr_context *context = open_context();
     ck_assert_str_eq(kdtr_context_device_name(context), "kdtr SIMT emulator");
@@ -152,8 +272,11 @@ static Suite *cuda_backend_suite(void) {
     tcase_add_test(bad, no_device_is_said);
     tcase_add_test(bad, wrong_arguments_are_refused);
     tcase_add_test(bad, plans_that_a_cuda_context_refuses);
+    tcase_add_test(bad, plans_that_the_flash_kernel_refuses);
+    tcase_add_test(bad, runs_that_the_flash_kernel_refuses);
     tcase_add_test(bad, checks_and_bounds_need_a_cpu_context);
     tcase_add_test(bad, failures_of_the_runtime_are_statuses);
+    tcase_add_test(bad, a_device_without_code_of_flash_has_naive);
     tcase_add_test(bad, the_device_has_a_name);
     return suite;
 }

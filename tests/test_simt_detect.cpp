@@ -31,26 +31,6 @@ static void check_reuse(void) {
     }
 }
 
-/** Checks the report of a launch that failed. @param error of the launch @param code expected
- * @param text part of the text expected */
-static void check_report(cudaError_t error, enum simt_code code, const char *text) {
-    const struct simt_report *report = simt_last_report();
-    ck_assert_int_eq(error, cudaErrorLaunchFailure);
-    ck_assert_msg(report->code == code, "code %d: %s", (int)report->code, report->text);
-    ck_assert_msg(strstr(report->text, text) != NULL, "%s", report->text);
-    ck_assert_ptr_nonnull(strstr(report->kernel, "_kernel"));
-}
-
-/** Runs a wrong kernel with several seeds and checks each report. */
-#define CHECK_FAILS(code, text, ...)                            \
-    do {                                                        \
-        for (uint64_t seed = 0; seed < 6; seed++) {             \
-            simt_set_seed(seed);                                \
-            check_report(KDTR_LAUNCH(__VA_ARGS__), code, text); \
-            check_reuse();                                      \
-        }                                                       \
-    } while (0)
-
 /** Barriers go wrong in several ways. @param how which */
 static __global__ void barrier_kernel(int how) {
     if (how == 0 && threadIdx.x >= 64) {

@@ -26,7 +26,8 @@ measured() {
 }
 
 host() {
-    logs=$(sed -n 's/^build \(out\/test\/[^:]*\.log\): suite.*/\1/p' tests/targets.ninja)
+    logs=$(sed -n 's/^build \(out\/test\/[^:]*\.log\): suite.*/\1/p' tests/targets.ninja \
+        tests/simt_targets.ninja tests/flash_targets.ninja)
     for log in $logs; do
         [ -f "$log" ] || { echo "evidence: $log is missing: run ninja test first" >&2; return 1; }
     done

@@ -6,6 +6,7 @@ set -eu
 kit=$(dirname "$1")
 mkdir -p "$kit"
 cp tests/scripts/gpu_kit_run.sh "$kit/run.sh"
+cp bench/limits.txt "$kit/"
 commit=$(git rev-parse HEAD 2> /dev/null || echo unknown)
 if [ -n "$(git status --porcelain 2> /dev/null)" ]; then
     commit="$commit with changes"

@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs the gates or the benchmarks of this kit on the GPU present: run.sh test|bench
+# Runs the gates or the benchmarks of this kit on the GPU present: run.sh test|bench [OPTIONS]
+# With options only bench_gpu runs, with these (bench_gpu --help names them).
 # Needs the NVIDIA driver; no compiler, no ninja. The log goes to gpu.log (bench.log) in the folder
 # named by KDTR_LOG_DIR, or beside this script. Fails where there is no GPU.
 set -u
 what=${1:-test}
+[ $# -eq 0 ] || shift
 kit=$(cd "$(dirname "$0")" && pwd)
 logs=${KDTR_LOG_DIR:-$kit}
 
@@ -54,11 +56,21 @@ run_tests() {
     return $failed
 }
 
+run_bench() {
+    failed=0
+    if [ $# -eq 0 ]; then
+        "$kit/bench_naive" "$logs/bench.json" "$kit/kit.txt" || failed=1
+    fi
+    "$kit/bench_gpu" --json "$logs/bench-gpu.json" --kit "$kit/kit.txt" \
+        --limits "$kit/limits.txt" "$@" || failed=1
+    return $failed
+}
+
 case $what in
 test) log=$logs/gpu.log ;;
 bench) log=$logs/bench.log ;;
 *)
-    echo "usage: run.sh test|bench" >&2
+    echo "usage: run.sh test|bench [OPTIONS]" >&2
     exit 2
     ;;
 esac
@@ -67,7 +79,7 @@ esac
     if [ "$what" = test ]; then
         run_tests
     else
-        "$kit/bench_naive" "$logs/bench.json" "$kit/kit.txt"
+        run_bench "$@"
     fi
     echo "EXIT $?"
 } 2>&1 | tee "$log"

@@ -77,10 +77,11 @@ function check_include(text,    name, target, from, into, quoted) {
     if (from == "ref" && (target != "" && into != "ref" || name ~ /cuda|cooperative_groups/)) {
         report("include", "ref may not include " name)
     } else if (from == "kernels" && target != "" && into !~ /^(ref|kernels)$/ &&
-               target !~ /^tests\/simt\/simt\.h$/) {
+               target !~ /^tests\/simt\/simt(_ptx)?\.h$/) {
         report("include", "kernels may not include " name)
     } else if (from == "kernels" && target == "" &&
-               name !~ /^(cuda_runtime|simt|assert|float|limits|math|std[a-z]*|string)\.h$/) {
+               name !~ /^(cuda_runtime|simt(_ptx)?)\.h$/ &&
+               name !~ /^(assert|float|limits|math|std[a-z]*|string)\.h$/) {
         report("include", "kernels may not include " name)
     } else if (from == "capi" && target != "" && into !~ /^(ref|kernels|capi)$/) {
         report("include", "capi may not include " name)

@@ -81,6 +81,8 @@ static const struct {
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "the emulator stopped the kernel"},
     {cudaErrorNotSupported, "cudaErrorNotSupported", "not supported by the emulator"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+     "no kernel image for the device"},
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 

@@ -79,17 +79,18 @@ typedef struct dim3 dim3; /**< as in C++ */
 
 /** Result of every call; the values are CUDA's. */
 typedef enum cudaError {
-    cudaSuccess = 0,                      /**< no error */
-    cudaErrorInvalidValue = 1,            /**< an argument is out of range */
-    cudaErrorMemoryAllocation = 2,        /**< out of memory, or an injected failure */
-    cudaErrorInvalidConfiguration = 9,    /**< impossible grid or block */
-    cudaErrorInvalidDeviceFunction = 98,  /**< null kernel */
-    cudaErrorNoDevice = 100,              /**< simt_set_device_count(0) is in force */
-    cudaErrorInvalidDevice = 101,         /**< device number out of range */
-    cudaErrorInvalidResourceHandle = 400, /**< null or unknown stream or event */
-    cudaErrorLaunchFailure = 719,         /**< a detector stopped the launch: simt_last_report() */
-    cudaErrorNotSupported = 801,          /**< not emulated */
-    cudaErrorUnknown = 999                /**< never returned */
+    cudaSuccess = 0,                       /**< no error */
+    cudaErrorInvalidValue = 1,             /**< an argument is out of range */
+    cudaErrorMemoryAllocation = 2,         /**< out of memory, or an injected failure */
+    cudaErrorInvalidConfiguration = 9,     /**< impossible grid or block */
+    cudaErrorInvalidDeviceFunction = 98,   /**< null kernel */
+    cudaErrorNoDevice = 100,               /**< simt_set_device_count(0) is in force */
+    cudaErrorInvalidDevice = 101,          /**< device number out of range */
+    cudaErrorNoKernelImageForDevice = 209, /**< simt_fail_functions() is in force */
+    cudaErrorInvalidResourceHandle = 400,  /**< null or unknown stream or event */
+    cudaErrorLaunchFailure = 719,          /**< a detector stopped the launch: simt_last_report() */
+    cudaErrorNotSupported = 801,           /**< not emulated */
+    cudaErrorUnknown = 999                 /**< never returned */
 } cudaError_t;
 
 /** Direction of a copy. */

@@ -23,6 +23,7 @@
 #define __device__                                                    /**< none needed */
 #define __host__                                                      /**< none needed */
 #define __forceinline__ inline __attribute__((always_inline, unused)) /**< as CUDA's */
+#define __noinline__                                                  /**< not followed */
 #define __launch_bounds__(...)                                        /**< not checked */
 #define __align__(bytes) __attribute__((aligned(bytes)))              /**< as CUDA's */
 /**@}*/
@@ -233,7 +234,8 @@ static inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width
     type(&name)[count] = *static_cast<type(*)[count]>( \
         simt_shared_static(&simt_key_##name, #name, sizeof(type) * (count), alignof(type)))
 
-/** Declares a pointer to the dynamic shared memory in a kernel. NaN bytes at first. */
+/** Declares a pointer to the dynamic shared memory in a kernel, 128-byte aligned. NaN bytes at
+ * first. */
 #define KDTR_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(simt_shared_dynamic())
 
 /**
@@ -304,5 +306,8 @@ static inline cudaError_t simt_launch_kernel(const char *name, void (*kernel)(P.
 
 /** KDTR_LAUNCH(kernel, grid, block, dynamic_shared_bytes, stream, arguments...): a cudaError_t. */
 #define KDTR_LAUNCH(kernel, ...) simt_launch_kernel(#kernel, kernel, __VA_ARGS__)
+
+/** The same: a kernel starts when the one before it has ended. */
+#define KDTR_LAUNCH_DEPENDENT(kernel, ...) simt_launch_kernel(#kernel, kernel, __VA_ARGS__)
 
 #endif

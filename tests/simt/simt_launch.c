@@ -5,7 +5,7 @@
  * function attributes.
  */
 #define _POSIX_C_SOURCE 200809L // posix_memalign
-#include "simt_runtime.h"
+#include "simt_async.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -37,6 +37,7 @@ struct function {
 
 /** One launch at a time: host threads take turns. */
 static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER;
+static int failing_functions;        /**< kernels that are to be unknown to the device */
 static _Thread_local bool launching; /**< this host thread is inside a launch */
 static uint64_t seed;                /**< of launches to come */
 
@@ -129,6 +130,30 @@ void *simt_shared_static(const void *key, const char *name, size_t bytes, size_t
 
 void *simt_shared_dynamic(void) {
     return array_data(&arrays[0]);
+}
+
+const char *simt_shared_name(const void *pointer, size_t bytes, size_t *offset) {
+    for (int i = 0; i < num_arrays; i++) {
+        // Below the array the difference is huge.
+        *offset = (size_t)((uintptr_t)pointer - (uintptr_t)array_data(&arrays[i]));
+        if (*offset < arrays[i].bytes && bytes <= arrays[i].bytes - *offset) {
+            return arrays[i].name;
+        }
+    }
+    return NULL;
+}
+
+void simt_check_shared(const char *what, const void *pointer, size_t bytes, size_t align,
+                       const char *file, int line) {
+    size_t offset = 0;
+    if (simt_shared_name(pointer, bytes, &offset) == NULL) {
+        simt_fail(SIMT_NOT_SHARED, "%s of %zu bytes at %p is not in a shared array, %s:%d", what,
+                  bytes, pointer, file, line);
+    }
+    if (((uintptr_t)pointer & (align - 1)) != 0) {
+        simt_fail(SIMT_MISALIGNED, "%s at %p needs an alignment of %zu, %s:%d", what, pointer,
+                  align, file, line);
+    }
 }
 
 void simt_check_access(const void *pointer, size_t bytes, const char *file, int line) {
@@ -297,9 +322,17 @@ cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute at
     return cudaSuccess;
 }
 
+void simt_fail_functions(int count) {
+    failing_functions = count;
+}
+
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function) {
     if (simt_device_error() != cudaSuccess) {
         return simt_remember(simt_device_error());
+    }
+    if (failing_functions > 0) {
+        failing_functions--;
+        return simt_remember(cudaErrorNoKernelImageForDevice);
     }
     if (attributes == NULL || function == NULL) {
         return simt_remember(function == NULL ? cudaErrorInvalidDeviceFunction

@@ -5,9 +5,10 @@
  * between its own files. C and C++.
  *
  * One block runs at a time, one fibre a thread. A fibre runs until it has to wait (barrier, warp
- * collective) or ends; then the next ready one continues. When none is ready and some still wait,
- * what they wait for can never come: the launch ends with a report. A kernel that spins on memory
- * until another thread writes it hangs.
+ * collective, mbarrier) or ends; then the next ready one continues. When none is ready, a bulk copy
+ * lands, or threads that were told that a phase is not complete go on (simt_idle.c). If that is no
+ * help and some still wait, what they wait for can never come: the launch ends with a report. A
+ * kernel that spins on memory until another thread writes it hangs.
  */
 #ifndef SIMT_RUNTIME_H
 #define SIMT_RUNTIME_H
@@ -37,6 +38,10 @@ enum simt_code {
     SIMT_SHARED_OVERRUN,     /**< bytes around a shared array were overwritten */
     SIMT_SHARED_LIMIT,       /**< static and dynamic shared memory together are too large */
     SIMT_MISALIGNED,         /**< vector access at an address that is no multiple of its size */
+    SIMT_NOT_SHARED,         /**< operand that must lie in one shared array and does not */
+    SIMT_BAD_BARRIER,        /**< mbarrier not initialised, twice, overwritten, or overrun */
+    SIMT_BAD_COPY,           /**< bulk copy that meets another, a store, or the end of the block */
+    SIMT_ENDLESS_WAIT,       /**< wait at an mbarrier or named barrier that nothing can end */
     SIMT_STACK_OVERFLOW,     /**< a thread used more than SIMT_STACK_BYTES */
     SIMT_OUT_OF_MEMORY       /**< the host has no memory for stacks or shared memory */
 };
@@ -73,6 +78,13 @@ void simt_set_device_count(int count);
  * @param count at least 1; 188 is the start value
  */
 void simt_set_sm_count(int count);
+
+/**
+ * Lets the next kernels that cudaFuncGetAttributes() is asked about be unknown to the device, as if
+ * there were no machine code for it.
+ * @param count how many; 0 is the start value
+ */
+void simt_fail_functions(int count);
 
 /**
  * Injects allocation failures.
@@ -124,7 +136,15 @@ struct simt_warp {
 };
 
 /** What a thread is doing. */
-enum simt_state { SIMT_RUNNING, SIMT_AT_BARRIER, SIMT_AT_COLLECTIVE, SIMT_EXITED };
+enum simt_state {
+    SIMT_RUNNING,       /**< runs or is ready */
+    SIMT_AT_BARRIER,    /**< __syncthreads() */
+    SIMT_AT_COLLECTIVE, /**< waits for lanes */
+    SIMT_AT_NAMED,      /**< named barrier */
+    SIMT_AT_MBARRIER,   /**< phase of an mbarrier */
+    SIMT_POLLING,       /**< was told that a phase is not complete, and lets others run */
+    SIMT_EXITED         /**< has returned from the kernel */
+};
 
 /** A CUDA thread. What a switch touches is in its first cache line. */
 struct __attribute__((aligned(64))) simt_thread {
@@ -132,11 +152,12 @@ struct __attribute__((aligned(64))) simt_thread {
     uint32_t number;         /**< linear index in the block */
     uint32_t lane;           /**< number % 32 */
     enum simt_state state;   /**< what it is doing; ready threads count as running */
-    uint32_t mask;           /**< lanes it waits for, at a collective */
+    uint32_t mask;           /**< lanes, parity or number that it waits for */
     int line;                /**< where it waits */
     const char *file;        /**< where it waits */
     struct simt_warp *warp;  /**< its warp */
     struct simt_fiber fiber; /**< its call stack */
+    const void *object;      /**< named barrier or mbarrier that it waits for */
 };
 
 /** Geometry of the launch that runs, for blockIdx and its like. */
@@ -210,6 +231,15 @@ void *simt_shared_static(const void *key, const char *name, size_t bytes, size_t
 void *simt_shared_dynamic(void);
 
 /**
+ * The shared array that holds some bytes.
+ * @param pointer first byte
+ * @param bytes   length
+ * @param offset  gets the place in the array
+ * @return name of the array; NULL if no array holds all of them
+ */
+const char *simt_shared_name(const void *pointer, size_t bytes, size_t *offset);
+
+/**
  * Reports an access whose address is no multiple of its size; returns if it is one.
  * @param pointer address
  * @param bytes   size of the access, a power of two
@@ -248,6 +278,47 @@ void simt_schedule_begin(uint64_t seed, uint32_t threads);
  * @return uniform 64 bits
  */
 uint64_t simt_random(void);
+
+/**
+ * Suspends the running thread until simt_wake().
+ * @param state  why
+ * @param object what it waits for
+ * @param detail parity or number, for reports
+ * @param file   of the call
+ * @param line   of the call
+ */
+void simt_wait(enum simt_state state, const void *object, uint32_t detail, const char *file,
+               int line);
+
+/**
+ * Makes threads ready.
+ * @param state  in which they are
+ * @param object that they wait for; NULL for any
+ * @return how many there were
+ */
+uint32_t simt_wake(enum simt_state state, const void *object);
+
+/**
+ * A thread of the block.
+ * @param number linear index, below SIMT_MAX_THREADS
+ * @return the thread
+ */
+struct simt_thread *simt_thread_at(uint32_t number);
+
+/**
+ * Names the thread of a report to come from the host.
+ * @param thread which
+ */
+void simt_blame(const struct simt_thread *thread);
+
+/**
+ * No thread is ready: lets copies land and polling threads go on.
+ * @return false if there is nothing to hope for
+ */
+bool simt_idle(void);
+
+/** All threads that live wait in vain: reports the most telling wait. */
+void simt_report_deadlock(void);
 
 /**
  * Fault handler for simt_guard_begin(): reports the running thread's stack overflow.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * Runs one block: ready queue, block barrier, warp collectives, and what to say when all wait.
+ * Runs one block: ready queue, block barrier, warp collectives.
  */
-#include "simt_runtime.h"
+#include "simt_async.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -97,14 +97,55 @@ static void push_block(uint32_t except) {
     }
 }
 
+/** The thread to run next, after whatever makes one ready. @return NULL if all wait in vain */
+static inline struct simt_thread *next_thread(void) {
+    struct simt_thread *next = pop_ready();
+    while (next == NULL && simt_idle()) {
+        next = pop_ready();
+    }
+    return next;
+}
+
 /** Suspends a thread until another makes it ready. @param self the running one @param state why */
 static inline void wait_here(struct simt_thread *self, enum simt_state state) {
     self->state = state;
-    struct simt_thread *next = pop_ready();
+    struct simt_thread *next = next_thread();
     simt_self = next;
-    // With nobody ready the launch's stack takes over and finds out why.
-    simt_fiber_switch(&self->fiber, next != NULL ? &next->fiber : &block.main);
+    if (next != self) {
+        // With nobody ready the launch's stack takes over and finds out why.
+        simt_fiber_switch(&self->fiber, next != NULL ? &next->fiber : &block.main);
+    }
     self->state = SIMT_RUNNING;
+}
+
+void simt_wait(enum simt_state state, const void *object, uint32_t detail, const char *file,
+               int line) {
+    struct simt_thread *self = simt_self;
+    self->file = file;
+    self->line = line;
+    self->object = object;
+    self->mask = detail;
+    wait_here(self, state);
+}
+
+uint32_t simt_wake(enum simt_state state, const void *object) {
+    uint32_t threads = simt_geometry.threads;
+    uint32_t at = block.shuffled ? (uint32_t)(simt_random() % threads) : 0;
+    uint32_t woken = 0;
+    for (uint32_t i = 0; i < threads; i++) {
+        struct simt_thread *thread = &block.thread[block.order[at]];
+        if (thread->state == state && (object == NULL || thread->object == object)) {
+            thread->state = SIMT_RUNNING;
+            push_ready(thread->number);
+            woken++;
+        }
+        at = at + 1 == threads ? 0 : at + 1;
+    }
+    return woken;
+}
+
+struct simt_thread *simt_thread_at(uint32_t number) {
+    return &block.thread[number];
 }
 
 /** Whether two places are the same: copies of one header may have copies of the file's name. */
@@ -197,6 +238,10 @@ void simt_meet(const struct simt_warp_op *op, uint32_t mask, const char *file, i
     push_lanes(warp, mask & ~bit);
 }
 
+void simt_blame(const struct simt_thread *thread) {
+    block.report.thread = thread->index;
+}
+
 void simt_report_begin(const char *kernel) {
     memset(&block.report, 0, sizeof(block.report));
     snprintf(block.report.kernel, sizeof(block.report.kernel), "%s", kernel);
@@ -231,9 +276,9 @@ static void thread_entry(void) {
     simt_fiber_arrive(&block.main);
     struct simt_thread *self = simt_self;
     block.launch->body(block.launch->argument);
-    self->state = SIMT_EXITED;
-    block.live--;
-    struct simt_thread *next = pop_ready();
+    simt_progress();
+    struct simt_thread *next = --block.live > 0 ? next_thread() : NULL;
+    self->state = SIMT_EXITED; // not before: a copy that lands may end the launch
     simt_self = next;
     simt_fiber_exit(&self->fiber, next != NULL ? &next->fiber : &block.main);
 }
@@ -248,60 +293,6 @@ void simt_report_overflow(const void *address) {
         simt_fail(SIMT_STACK_OVERFLOW, "a thread used more than its stack of %zu bytes",
                   SIMT_STACK_BYTES);
     }
-}
-
-/** Where a thread is, for messages. @param thread any @param text [128] output @return text */
-static const char *describe(const struct simt_thread *thread, char *text) {
-    if (thread->number >= simt_geometry.threads) {
-        snprintf(text, 128, "does not exist");
-    } else if (thread->state == SIMT_EXITED) {
-        snprintf(text, 128, "has exited");
-    } else {
-        snprintf(text, 128, "waits at %s:%d", thread->file, thread->line);
-    }
-    return text;
-}
-
-/** All threads that live wait: reports for whom a thread waits in vain. @param thread one */
-static void report_wait(struct simt_thread *thread) {
-    char text[128];
-    const struct simt_thread *other = block.thread;
-    if (thread->state == SIMT_AT_BARRIER) {
-        while (other->state == SIMT_AT_BARRIER) {
-            other++;
-        }
-        block.report.thread = thread->index;
-        simt_fail(SIMT_BARRIER_DIVERGENCE, "barrier at %s:%d waits for thread %u, which %s",
-                  thread->file, thread->line, other->number, describe(other, text));
-        return;
-    }
-    uint32_t arrived = 0;
-    for (uint32_t i = 0; i < thread->warp->meetings; i++) {
-        if (thread->warp->meeting[i].mask == thread->mask) {
-            arrived = thread->warp->meeting[i].arrived;
-        }
-    }
-    uint32_t lane = (uint32_t)__builtin_ctz(thread->mask & ~arrived);
-    other = &block.thread[thread->warp->number * SIMT_LANES + lane];
-    block.report.thread = thread->index;
-    simt_fail(SIMT_WARP_DIVERGENCE, "mask %08x at %s:%d waits for lane %u, which %s", thread->mask,
-              thread->file, thread->line, lane, describe(other, text));
-}
-
-/** Picks the most telling of the waits: a warp's, else the barrier's. */
-static void report_deadlock(void) {
-    struct simt_thread *waiting = NULL;
-    for (uint32_t i = 0; i < simt_geometry.threads; i++) {
-        struct simt_thread *thread = &block.thread[i];
-        if (thread->state == SIMT_AT_COLLECTIVE) {
-            waiting = thread;
-            break;
-        }
-        if (thread->state == SIMT_AT_BARRIER && waiting == NULL) {
-            waiting = thread;
-        }
-    }
-    report_wait(waiting);
 }
 
 /** Sets up all threads of a block. @return false if there is no memory for a stack */
@@ -345,12 +336,20 @@ bool simt_run_block(const struct simt_launch *launch) {
     block.at_barrier = 0;
     block.first_ready = 0;
     block.num_ready = 0;
+    simt_mbarrier_begin();
+    simt_copy_begin(block.shuffled);
+    simt_named_begin();
+    simt_progress();
     push_block(SIMT_MAX_THREADS);
     simt_self = pop_ready();
     simt_fiber_switch(&block.main, &simt_self->fiber);
     simt_self = NULL;
     if (!block.failed && block.live > 0) {
-        report_deadlock();
+        simt_report_deadlock();
+    }
+    simt_copy_end(block.failed);
+    if (!block.failed) {
+        simt_mbarrier_end();
     }
     if (block.failed) {
         for (uint32_t i = 0; i < simt_geometry.threads; i++) {

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file
+ * The device of bench_gpu: how something is timed on it, and its ceilings.
+ */
+#ifndef BENCH_GPU_DEVICE_H
+#define BENCH_GPU_DEVICE_H
+
+#include <cuda_runtime.h>
+
+#include "gpu_statistics.h"
+
+/** Most samples of a time. */
+#define BENCH_MAX_SAMPLES 1000
+
+/** What is held for the whole program. */
+struct bench_device {
+    kdtr_context *context; /**< Of device 0. */
+    cudaStream_t stream;   /**< Everything runs on it. */
+    cudaEvent_t begin;     /**< Before what is timed. */
+    cudaEvent_t end;       /**< After it. */
+    void *flush;           /**< Memory that is read to flush L2. */
+    void *sink;            /**< A word that keeps reads alive. */
+    int32_t sm_count;      /**< Multiprocessors. */
+    int32_t sm_khz;        /**< Their highest clock; 0 if unknown. */
+    int32_t memory_khz;    /**< The memory's; 0 if unknown. */
+    int32_t l2_bytes;      /**< Size of L2. */
+};
+
+/** Enqueues what is timed. @param state of the caller @param stream stream @param error filled on
+ * failure @return kdtr_status */
+typedef int32_t bench_action(void *state, cudaStream_t stream, kdtr_error *error);
+
+/**
+ * Turns an error of the CUDA runtime into a status.
+ *
+ * @param cause what the runtime said
+ * @param what  where
+ * @param error filled unless cause is cudaSuccess
+ * @return KDTR_OK or KDTR_DEVICE_ERROR
+ */
+int32_t bench_cuda(cudaError_t cause, const char *what, kdtr_error *error);
+
+/**
+ * Opens device 0.
+ *
+ * @param device filled; bench_device_close releases it, also after a failure
+ * @param error  filled on failure
+ * @return kdtr_status
+ */
+int32_t bench_device_open(struct bench_device *device, kdtr_error *error);
+
+/** Closes a device. @param device its state */
+void bench_device_close(struct bench_device *device);
+
+/**
+ * One sample: L2 flushed, the stream kept busy while the host enqueues, then events around the
+ * action. Waits for the end.
+ *
+ * @param device       the device
+ * @param action       what is timed
+ * @param state        its argument
+ * @param microseconds set to the time between the events
+ * @param error        filled on failure
+ * @return kdtr_status
+ */
+int32_t bench_sample(const struct bench_device *device, bench_action *action, void *state,
+                     double *microseconds, kdtr_error *error);
+
+/**
+ * Warms up with three samples and takes others.
+ *
+ * @param device  the device
+ * @param action  what is timed
+ * @param state   its argument
+ * @param samples how many, at most BENCH_MAX_SAMPLES; 0 for 25, or 9 of what takes above 2 ms
+ * @param summary filled
+ * @param error   filled on failure
+ * @return kdtr_status
+ */
+int32_t bench_time(const struct bench_device *device, bench_action *action, void *state,
+                   int32_t samples, struct bench_summary *summary, kdtr_error *error);
+
+/**
+ * Measures the ceilings.
+ *
+ * @param device   the device
+ * @param samples  of each
+ * @param ceilings filled
+ * @param error    filled on failure
+ * @return kdtr_status
+ */
+int32_t bench_measure_ceilings(const struct bench_device *device, int32_t samples,
+                               struct bench_ceilings *ceilings, kdtr_error *error);
+
+/**
+ * A random permutation.
+ *
+ * @param slots filled with 0 to count - 1
+ * @param count how many
+ * @param seed  of the permutation
+ */
+void bench_permute(int32_t *slots, int64_t count, uint64_t seed);
+
+#endif

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file
+ * What bench_gpu times: points, the variants of a point, and the limits that a point has.
+ */
+#ifndef BENCH_GPU_POINTS_H
+#define BENCH_GPU_POINTS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "kdtr.h"
+
+/** KDTR_IMPLEMENTATION_FLASH: the name comes with the kernel. */
+#define BENCH_IMPLEMENTATION_FLASH 3
+/** Elements of a cache row, latent and rope. */
+#define BENCH_ROW_ELEMENTS 576
+/** Elements of the latent part. */
+#define BENCH_LATENT 512
+/** Most rows of one run of the program. */
+#define BENCH_MAX_ROWS 128
+/** Most lines of a file of limits. */
+#define BENCH_MAX_LIMITS 64
+
+/** Shapes of a problem. */
+struct bench_point {
+    int32_t batch;  /**< B */
+    int32_t heads;  /**< H */
+    int32_t nodes;  /**< Q of each request */
+    int64_t prefix; /**< N of each request */
+};
+
+/** Where a request's slots lie. */
+enum bench_layout {
+    BENCH_RANDOM = 0,    /**< A permutation of a pool of twice the rows. */
+    BENCH_CONTIGUOUS = 1 /**< One after the other. */
+};
+
+/** One line of the table. */
+struct bench_row {
+    struct bench_point point; /**< Shapes. */
+    int32_t implementation;   /**< kdtr_implementation. */
+    int32_t layout;           /**< enum bench_layout. */
+    int32_t mask_mode;        /**< KDTR_MASK_PACKED or KDTR_MASK_PARENTS. */
+    int32_t stride;           /**< Elements from cache row to cache row. */
+};
+
+/** What is asked for on the command line. */
+struct bench_selection {
+    struct bench_point point; /**< One point; batch 0 for the table's. */
+    int32_t implementation;   /**< kdtr_implementation; -1 for flash, and naive at small points. */
+    int32_t layout;           /**< enum bench_layout, or -1 for both. */
+    int32_t mask_mode;        /**< kdtr_mask_mode, or -1 for the table's. */
+    int32_t stride;           /**< Elements, or 0 for the table's. */
+};
+
+/** Limits of a point, random slots. */
+struct bench_limit {
+    struct bench_point point; /**< Shapes. */
+    double at_most_us;        /**< What gate P1-6 asks for. */
+    double aim_us;            /**< Where the design points. */
+};
+
+/**
+ * Reads shapes.
+ *
+ * @param text  B,H,Q,N
+ * @param point filled
+ * @return 0, or 1 for anything else than four numbers in range
+ */
+int bench_parse_point(const char *text, struct bench_point *point);
+
+/**
+ * Lists the rows of a selection.
+ *
+ * @param selection what is asked for
+ * @param rows      BENCH_MAX_ROWS entries
+ * @return how many
+ */
+int32_t bench_list_rows(const struct bench_selection *selection, struct bench_row *rows);
+
+/**
+ * Reads a file of limits: lines B H Q N at_most aim; empty lines and lines from # on are passed
+ * over.
+ *
+ * @param file   text
+ * @param limits BENCH_MAX_LIMITS entries
+ * @return how many, or -1 if a line is malformed, a point stands twice or there are too many
+ */
+int32_t bench_read_limits(FILE *file, struct bench_limit *limits);
+
+/**
+ * The limit of a row: not naive, random slots, rows without padding.
+ *
+ * @param limits what was read
+ * @param count  how many
+ * @param row    a row
+ * @return NULL if it has none
+ */
+const struct bench_limit *bench_find_limit(const struct bench_limit *limits, int32_t count,
+                                           const struct bench_row *row);
+
+/** Name of an implementation. @param implementation kdtr_implementation @return e.g. "flash" */
+const char *bench_implementation_name(int32_t implementation);
+
+/** Name of a layout. @param layout enum bench_layout @return "random" or "contiguous" */
+const char *bench_layout_name(int32_t layout);
+
+/** Name of a mask. @param mask_mode kdtr_mask_mode @return e.g. "packed" */
+const char *bench_mask_name(int32_t mask_mode);
+
+/**
+ * Tells a plan how many requests to expect: the field comes with the kernel.
+ *
+ * @param config a configuration
+ * @param batch  how many
+ */
+static inline void bench_expect_batch(kdtr_plan_config *config, int32_t batch) {
+    (void)config; /* config->expected_batch = batch; */
+    (void)batch;
+}
+
+#endif

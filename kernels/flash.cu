@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file
+ * The flash kernel: tree-verify attention in one pass over the cache, within the budget of sm_120.
+ *
+ * rows     who owns each query row; empty rows; the packed mask of parents; where row tiles are
+ *          found (flash_rows.cuh)
+ * main     items of row tile and chunk: four warps make scores and weights (flash_scores.cuh),
+ *          eight add values (flash_values.cuh), four fetch keys (flash_fetch.cuh); results
+ *          unnormalised, to the workspace
+ * combine  merges the chunks, divides, stores (flash_combine.cuh)
+ */
+#include "device.cuh"
+
+#include "flash.h"
+#include "flash_block.cuh"
+#include "flash_combine.cuh"
+#include "flash_fetch.cuh"
+#include "flash_rows.cuh"
+#include "flash_scores.cuh"
+#include "flash_values.cuh"
+
+/** Block i: items i, i + blocks, ... of a wave. */
+__global__ void __launch_bounds__(FLASH_THREADS, 1) flash_main(struct flash_launch launch) {
+    KDTR_DYNAMIC_SHARED(unsigned char, memory);
+    struct flash_shared *shared = (struct flash_shared *)memory;
+    int32_t warp = flash_uniform((int32_t)threadIdx.x / 32);
+    ptx_launch_dependents();
+    if (threadIdx.x == 0) {
+        for (int32_t i = 0; i < FLASH_SLOTS; i++) {
+            ptx_mbarrier_init(&shared->full[i], FLASH_FETCH_WARPS);
+            ptx_mbarrier_init(&shared->spent[i], FLASH_VALUE_WARPS);
+        }
+        for (int32_t i = 0; i < FLASH_WEIGHTS; i++) {
+            ptx_mbarrier_init(&shared->weighed[i], FLASH_SCORE_WARPS);
+        }
+        ptx_fence_async();
+    }
+    if (warp < FLASH_SCORE_WARPS) {
+        ptx_more_registers<FLASH_SCORE_REGISTERS>();
+        flash_score_items(launch, shared, warp);
+    } else if (warp < FLASH_SCORE_WARPS + FLASH_VALUE_WARPS) {
+        ptx_more_registers<FLASH_VALUE_REGISTERS>();
+        flash_value_items(launch, shared, warp - FLASH_SCORE_WARPS);
+    } else {
+        ptx_fewer_registers<FLASH_FETCH_REGISTERS>();
+        flash_fetch_items(launch, shared, warp - FLASH_SCORE_WARPS - FLASH_VALUE_WARPS);
+    }
+    ptx_grid_wait();
+}
+
+/** Launch parameters without the wave. */
+static int32_t prepare(const struct ref_attention *a, const struct flash_options *options,
+                       struct flash_split *split, struct flash_layout *layout) {
+    split->blocks = options->sm_count;
+    split->expected_batch = options->expected_batch;
+    return flash_workspace_layout(a, split, layout);
+}
+
+extern "C" const char *attention_flash_cuda_unsupported(const struct ref_attention *a) {
+    if (a->latent_dim != FLASH_LATENT) {
+        return "latent_dim";
+    }
+    if (a->rope_dim != FLASH_ROPE) {
+        return "rope_dim";
+    }
+    if (a->q_dtype != REF_BF16) {
+        return "q_dtype";
+    }
+    if (a->kv_dtype != REF_BF16) {
+        return "kv_dtype";
+    }
+    /* Rows of a request and its keys are counted in 32 bits. */
+    if (a->row_capacity > (INT32_MAX - FLASH_ROWS) / a->num_heads) {
+        return "row_capacity";
+    }
+    return a->max_prefix_len > INT32_MAX - FLASH_KEYS - a->max_nodes ? "max_prefix_len" : NULL;
+}
+
+extern "C" int32_t attention_flash_cuda_workspace(const struct ref_attention *a,
+                                                  const struct flash_options *options,
+                                                  size_t *bytes) {
+    struct flash_split split;
+    struct flash_layout layout;
+    int32_t status = prepare(a, options, &split, &layout);
+    *bytes = status == REF_OK ? (size_t)layout.bytes : 0;
+    return status;
+}
+
+/** Main and combine of a wave. */
+static cudaError_t launch_wave(const struct flash_launch &launch, int64_t items, int first,
+                               cudaStream_t stream) {
+    unsigned blocks = (unsigned)(items < launch.split.blocks ? items : launch.split.blocks);
+    unsigned tiles = (unsigned)(launch.end_tile - launch.first_tile);
+    cudaError_t error = first ? KDTR_LAUNCH_DEPENDENT(flash_main, blocks, FLASH_THREADS,
+                                                      sizeof(struct flash_shared), stream, launch)
+                              : KDTR_LAUNCH(flash_main, blocks, FLASH_THREADS,
+                                            sizeof(struct flash_shared), stream, launch);
+    if (error == cudaSuccess) {
+        error = KDTR_LAUNCH_DEPENDENT(flash_combine, tiles * FLASH_COMBINE_BLOCKS,
+                                      32 * FLASH_COMBINE_WARPS, 0, stream, launch);
+    }
+    return error;
+}
+
+extern "C" cudaError_t attention_flash_cuda(const struct ref_attention *a,
+                                            const struct flash_options *options, void *workspace,
+                                            cudaStream_t stream) {
+    struct flash_launch launch;
+    struct flash_layout layout;
+    if (prepare(a, options, &launch.split, &layout) != REF_OK) {
+        return cudaErrorInvalidValue;
+    }
+    unsigned char *base = (unsigned char *)workspace;
+    uint32_t *masks = (uint32_t *)(base + layout.masks);
+    launch.call = *a;
+    launch.scale = a->scale * 0x1.715476p+0f;
+    launch.first_tile = 0;
+    launch.end_tile = (int32_t)layout.wave_tiles;
+    launch.places = (struct flash_place *)(base + layout.places);
+    launch.owners = (int32_t *)(base + layout.owners);
+    launch.states = (float2 *)(base + layout.states);
+    launch.partials = (float4 *)(base + layout.partials);
+    unsigned blocks =
+        (unsigned)((a->row_capacity + layout.row_tiles + FLASH_ROWS_WARPS - 1) / FLASH_ROWS_WARPS);
+    cudaError_t error = KDTR_LAUNCH(flash_own_rows, blocks, 32 * FLASH_ROWS_WARPS, 0, stream,
+                                    launch, masks, layout.mask_stride, (int32_t)layout.row_tiles);
+    if (a->mask_mode == REF_MASK_PARENTS) {
+        launch.call.mask_words = masks;
+        launch.call.mask_stride_words = layout.mask_stride;
+    }
+    for (int64_t tile = 0; error == cudaSuccess && tile < layout.row_tiles;
+         tile += layout.wave_tiles) {
+        launch.first_tile = (int32_t)tile;
+        launch.end_tile = (int32_t)(tile + layout.wave_tiles);
+        error = launch_wave(launch, layout.wave_items, tile == 0, stream);
+    }
+    return error;
+}
+
+extern "C" cudaError_t attention_flash_cuda_load(void) {
+    const void *const kernels[] = {(const void *)flash_own_rows, (const void *)flash_main,
+                                   (const void *)flash_combine};
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; error == cudaSuccess && i < 3; i++) {
+        struct cudaFuncAttributes attributes;
+        error = cudaFuncGetAttributes(&attributes, kernels[i]);
+    }
+    if (error == cudaSuccess) {
+        error = cudaFuncSetAttribute((const void *)flash_main,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     (int)sizeof(struct flash_shared));
+    }
+    return error;
+}

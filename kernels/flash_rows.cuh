@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file
+ * The first kernel of a flash run: who owns each query row, rows that are empty, and the packed
+ * mask of a tree that is given by parents. A warp a row.
+ */
+#ifndef KERNELS_FLASH_ROWS_CUH
+#define KERNELS_FLASH_ROWS_CUH
+
+#include "flash_block.cuh"
+
+/** Query rows of a block. */
+#define FLASH_ROWS_WARPS 8
+
+/** Stores an empty row: o = 0, lse = -inf. By a warp. */
+static __device__ void flash_store_empty(const struct ref_attention &a, int64_t index) {
+    for (int32_t head = 0; head < a.num_heads; head++) {
+        for (int32_t d = (int32_t)threadIdx.x % 32; d < FLASH_LATENT; d += 32) {
+            ref_store_f32(a.o, a.o_dtype, ref_output_index(&a, index, head, d), 0.0f);
+        }
+        if (a.lse != NULL && threadIdx.x % 32 == 0) {
+            a.lse[index * a.num_heads + head] = -INFINITY;
+        }
+    }
+}
+
+/** Packs the ancestors of a node; false if the parents do not point backwards. By one lane. */
+static __device__ bool flash_pack_ancestors(const struct ref_attention &a,
+                                            const struct ref_row &row, uint32_t *words) {
+    const int32_t *parents = a.parents + row.first_row;
+    int32_t word = row.node / 32;
+    uint32_t bits = 0;
+    for (int32_t j = row.node; j > 0;) {
+        if (j / 32 != word) {
+            words[word] = bits;
+            word = j / 32;
+            bits = 0;
+        }
+        bits |= 1u << (j % 32);
+        int32_t parent = parents[j];
+        if (parent < 0 || parent >= j) {
+            return false;
+        }
+        j = parent;
+    }
+    if (word != 0) {
+        words[word] = bits;
+        bits = 0;
+    }
+    words[0] = bits | 1;
+    return parents[0] == -1;
+}
+
+/**
+ * Whether the row tiles of a run hold a row. They hold as many rows as the plan allows; requests
+ * that overlap can ask for more.
+ */
+static __device__ bool flash_row_fits(const struct ref_attention &a, const struct ref_row &row,
+                                      int32_t row_tiles) {
+    int32_t lane = (int32_t)threadIdx.x % 32;
+    int64_t tiles = 0;
+    for (int32_t b = lane; b < row.request; b += 32) {
+        struct ref_row other = {b, 0, 0, 0, 0};
+        if (ref_request_bounds(&a, b, &other) == 0) {
+            tiles += (other.num_nodes * a.num_heads + FLASH_ROWS - 1) / FLASH_ROWS;
+        }
+    }
+    for (int32_t half = 16; half > 0; half /= 2) {
+        tiles += __shfl_xor_sync(0xffffffffu, tiles, half);
+    }
+    return tiles + ((row.node + 1) * a.num_heads - 1) / FLASH_ROWS < row_tiles;
+}
+
+/** What a warp of the grid does for query row `index`. */
+static __device__ void flash_own_row(const struct flash_launch &launch, uint32_t *masks,
+                                     int64_t mask_stride, int32_t row_tiles, int64_t index) {
+    const struct ref_attention &a = launch.call;
+    int32_t lane = (int32_t)threadIdx.x % 32;
+    struct ref_row row = ref_find_row(&a, index);
+    int32_t owner = row.request;
+    if (owner >= 0 && !flash_row_fits(a, row, row_tiles)) {
+        if (lane == 0 && a.device_status != NULL) {
+            atomicOr(&a.device_status[owner], (unsigned)REF_REQUEST_ROWS);
+        }
+        owner = -1;
+    }
+    if (owner >= 0 && mask_stride > 0) {
+        uint32_t *words = masks + index * mask_stride;
+        for (int64_t i = lane; i < mask_stride; i += 32) {
+            words[i] = 0;
+        }
+        __syncwarp();
+        bool valid = lane != 0 || flash_pack_ancestors(a, row, words);
+        owner = __all_sync(0xffffffffu, valid) ? owner : -1;
+    }
+    if (lane == 0) {
+        launch.owners[index] = owner;
+        for (int64_t b = index; a.device_status != NULL && b < a.batch; b += a.row_capacity) {
+            atomicOr(&a.device_status[b], ref_request_status(&a, (int32_t)b));
+        }
+    }
+    if (owner < 0) {
+        flash_store_empty(a, index);
+    }
+}
+
+/**
+ * Warp i of the grid: query row i, and the status of requests i, i + R, ...; after the rows, row
+ * tile i - R: where it is found.
+ */
+__global__ void flash_own_rows(struct flash_launch launch, uint32_t *masks, int64_t mask_stride,
+                               int32_t row_tiles) {
+    ptx_launch_dependents();
+    int64_t index = (int64_t)blockIdx.x * FLASH_ROWS_WARPS + threadIdx.x / 32;
+    int64_t tile = index - launch.call.row_capacity;
+    if (tile < 0) {
+        flash_own_row(launch, masks, mask_stride, row_tiles, index);
+    } else if (tile < row_tiles) {
+        /* Here the launch has the tiles of the first wave. */
+        int32_t first = (int32_t)(tile / launch.end_tile) * launch.end_tile;
+        launch.end_tile += first;
+        launch.first_tile = first;
+        flash_find(launch, (int32_t)tile - first, true, &launch.places[tile]);
+    }
+}
+
+#endif

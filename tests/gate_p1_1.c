@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file
+ * Gate P1-1: every implementation of class BOUND stays within the bound of the flash kernel. One
+ * source for three programs: with the model of tests/flash_model.c, and, linked with a CUDA library
+ * that has the flash kernel, emulated and on a GPU. While the gate is planned its ID is not written
+ * into the calls below, and `ninja test` does not run it.
+ */
+#include <stdio.h>
+
+#include "case_table.h"
+#include "check_main.h"
+#include "edge_cases.h"
+#include "edge_checks.h"
+#include "named_problem.h"
+#ifdef KDTR_TEST_EMULATED
+#include "simt/simt_runtime.h"
+#endif
+
+/** Largest work, in visible tokens times heads times columns, of a problem on the host. */
+#define HOST_WORK 400000000
+
+/** Runs a problem with every implementation that takes it. Returns how many ran. */
+static int check_problem(const struct test_problem *problem, int32_t trivial) {
+    struct harness_expected expected;
+    int runs = 0;
+    harness_expect_class(TEST_CLASS_BOUND, problem, &expected);
+    expected.trivial = trivial;
+    for (int32_t k = 0; k < test_implementation_count(); k++) {
+        const struct test_implementation *implementation = test_implementation_at(k);
+        struct test_outputs outputs;
+        struct harness_report report;
+        if (!test_takes(implementation, &problem->call) || !edge_run(k, problem, &outputs)) {
+            printf("P1-1 %-42s %s: not run\n", problem->spec.name, implementation->name);
+            continue;
+        }
+        ck_assert_msg(harness_check(problem, &expected, &outputs, &report) == 0, "%s: %s: %s",
+                      implementation->name, problem->spec.name, report.text);
+        printf("P1-1 %-42s %s: o %.3f of its bound, lse %.3f\n", problem->spec.name,
+               implementation->name, report.o.worst_ratio, report.lse.worst_ratio);
+        test_outputs_free(&outputs);
+        runs++;
+    }
+    harness_expected_free(&expected);
+    return runs;
+}
+
+static int check_record(const struct test_case *record) {
+    struct test_problem problem;
+    edge_make(record, &problem);
+    int runs = check_problem(&problem, TEST_TRIVIAL_IS_ERROR);
+    test_problem_free(&problem);
+    return runs;
+}
+
+START_TEST(within_bound_on_the_table) {
+    int runs = 0;
+    for (int32_t i = 0; i < case_table_count(); i++) {
+        if (!test_scale_is_small() || !case_is_large(case_table_at(i))) {
+            runs += check_record(case_table_at(i));
+        }
+    }
+    ck_assert_int_gt(runs, 0);
+}
+END_TEST
+
+START_TEST(within_bound_on_all_kinds_and_tile_edges) {
+    static const int64_t lengths[] = {1, 15, 16, 17, 63, 64, 65, 257};
+    int runs = 0;
+    for (int32_t kind = 0; kind < TEST_KIND_COUNT; kind++) {
+        for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+            char name[64];
+            if (test_scale_is_small() && i % 4 != 0) {
+                continue;
+            }
+            snprintf(name, sizeof name, "kind %d, N = %lld", kind, (long long)lengths[i]);
+            /* A second request keeps the case telling where the first is NaN or empty. */
+            runs += check_record(&(struct test_case){.name = name,
+                                                     .batch = 2,
+                                                     .prefix = {lengths[i], lengths[i]},
+                                                     .nodes = {5, 2},
+                                                     .kind = kind,
+                                                     .window = 3,
+                                                     .mask_mode = REF_MASK_PARENTS});
+        }
+    }
+    ck_assert_int_gt(runs, 0);
+}
+END_TEST
+
+START_TEST(within_bound_on_named_cases) {
+    int runs = 0;
+    for (int32_t i = 0; i < kdtr_case_count(); i++) {
+        const char *name = kdtr_case_name(i);
+        struct test_problem problem;
+        struct test_named named;
+        ck_assert_msg(test_named_open(name, &named, &problem) == 0, "%s: %s", name, named.text);
+        const struct ref_attention *a = &problem.call;
+        int64_t work = (a->max_prefix_len + a->max_nodes) * a->row_capacity * a->num_heads *
+                       (a->latent_dim + a->rope_dim);
+        if (work <= HOST_WORK) {
+            runs += check_problem(&problem, TEST_TRIVIAL_IS_FINE);
+        } else {
+            printf("P1-1 %-42s not run: its truth takes too long\n", name);
+        }
+        test_problem_free(&problem);
+        test_named_close(&named);
+    }
+    ck_assert_int_gt(runs, 0);
+}
+END_TEST
+
+/** @return the suite */
+static Suite *gate_p1_1_suite(void) {
+    Suite *suite = suite_create("P1-1 within the bound of the flash kernel");
+    TCase *tcase = test_tcase(suite, "P1-1", "P1-1 cases within bound");
+    tcase_add_test(tcase, within_bound_on_the_table);
+    tcase_add_test(tcase, within_bound_on_all_kinds_and_tile_edges);
+    tcase_add_test(tcase, within_bound_on_named_cases);
+    edge_cases_poison(test_tcase(suite, "P1-1", "P1-1 poison and sizes"));
+    edge_cases_batches(test_tcase(suite, "P1-1", "P1-1 batches and limits"));
+    return suite;
+}
+
+int main(void) {
+    test_suite_make *const makers[] = {gate_p1_1_suite};
+#ifdef KDTR_TEST_EMULATED
+    /* With few multiprocessors a block has many items one after another. */
+    static const int sm_counts[] = {188, 1, 132, 3};
+    simt_set_sm_count(sm_counts[test_seed() % 4]);
+#endif
+    test_select_class(TEST_CLASS_BOUND);
+    return check_main(makers, 1);
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file
+ * Gate P1-3, grades (a) and (b): two runs of the flash kernel give equal bits, in whatever order
+ * the emulator takes the threads; and the bits of a request depend neither on its place in the
+ * batch, nor on the other requests, nor on the plan's maxima.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "edge_checks.h"
+
+#ifdef KDTR_TEST_EMULATED
+#include "simt/simt_runtime.h"
+#define RUNS 4
+#else
+#define RUNS 20
+#endif
+
+/** Values of the request under test, wherever it stands: of request 10 of the seed. */
+#define VALUES 10
+
+/** A run; on the emulator with this order of threads. */
+static void run(const struct test_problem *problem, uint64_t order, struct test_outputs *outputs) {
+    struct test_session session;
+    ck_assert_msg(test_session_open(test_implementation_at(0), &session) == 0, "%s", session.text);
+#ifdef KDTR_TEST_EMULATED
+    simt_set_seed(order);
+#else
+    (void)order;
+#endif
+    ck_assert_msg(test_run(&session, problem, outputs) == 0, "%s: %s", problem->spec.name,
+                  session.text);
+    test_session_close(&session);
+}
+
+START_TEST(two_runs_have_equal_bits) {
+    static const struct test_case records[] = {{.name = "chunks",
+                                                .prefix = {700},
+                                                .nodes = {9},
+                                                .heads = 16,
+                                                .mask_mode = REF_MASK_PARENTS},
+                                               {.name = "batch",
+                                                .batch = 4,
+                                                .prefix = {0, 90, 3, 257},
+                                                .nodes = {5, 0, 40, 2},
+                                                .heads = 3,
+                                                .spare_rows = 2,
+                                                .mask_mode = REF_MASK_PACKED,
+                                                .pattern = TEST_PATTERN_RANDOM},
+                                               {.name = "poison",
+                                                .batch = 2,
+                                                .prefix = {100, 40},
+                                                .nodes = {40, 8},
+                                                .kind = TEST_POISONED_NODES,
+                                                .mask_mode = REF_MASK_PARENTS},
+                                               {.name = "pages",
+                                                .batch = 2,
+                                                .prefix = {300, 77},
+                                                .nodes = {8, 8},
+                                                .heads = 8,
+                                                .page_size = 64,
+                                                .one_pool = 1,
+                                                .padding = 1,
+                                                .bf16_o = 1,
+                                                .kind = TEST_BEYOND_80,
+                                                .mask_mode = REF_MASK_CHAIN}};
+    for (size_t i = 0; i < sizeof records / sizeof records[0]; i++) {
+        struct test_problem problem;
+        struct test_outputs first;
+        edge_make(&records[i], &problem);
+        run(&problem, 1, &first);
+        for (uint64_t r = 1; r < RUNS; r++) {
+            struct test_outputs other;
+            struct harness_report report;
+            run(&problem, r * test_seed() + 1, &other);
+            ck_assert_msg(harness_same_bits(&other, &first, TEST_TRIVIAL_IS_ERROR, &report) == 0,
+                          "%s, run %d: %s", records[i].name, (int)r, report.text);
+            test_outputs_free(&other);
+        }
+        test_outputs_free(&first);
+        test_problem_free(&problem);
+    }
+}
+END_TEST
+
+/** The request under test alone must have the bits that it has as request b of a batch. */
+static void check_place(const struct test_case *batch, int32_t b) {
+    struct test_case record = *batch;
+    struct test_problem whole;
+    struct test_problem alone;
+    struct test_outputs all;
+    struct test_outputs one;
+    struct harness_report report;
+    record.first_request = VALUES - b;
+    edge_make(&record, &whole);
+    edge_make(&(struct test_case){.name = "alone",
+                                  .prefix = {batch->prefix[b]},
+                                  .nodes = {batch->nodes[b]},
+                                  .heads = batch->heads,
+                                  .mask_mode = batch->mask_mode,
+                                  .expected_batch = batch->expected_batch,
+                                  .first_request = VALUES},
+              &alone);
+    run(&whole, 5, &all);
+    run(&alone, 6, &one);
+    struct test_outputs part = all;
+    int64_t first = whole.call.node_indptr[b];
+    part.rows = batch->nodes[b];
+    part.batch = 1;
+    part.o += first * all.heads * all.columns;
+    part.lse += first * all.heads;
+    part.status += b;
+    ck_assert_msg(harness_same_bits(&one, &part, TEST_TRIVIAL_IS_ERROR, &report) == 0,
+                  "%s, request %d: %s", batch->name, b, report.text);
+    test_outputs_free(&all);
+    test_outputs_free(&one);
+    test_problem_free(&whole);
+    test_problem_free(&alone);
+}
+
+START_TEST(bits_do_not_depend_on_the_batch) {
+    static const int32_t expected[] = {1, 4, 200};
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        for (int32_t b = 0; b < 5; b += 2) {
+            struct test_case record = {.name = "place in the batch",
+                                       .batch = 5,
+                                       .prefix = {0, 35, 900, 1, 60},
+                                       .nodes = {3, 0, 4, 33, 12},
+                                       .heads = 8,
+                                       .lead_rows = 2,
+                                       .spare_rows = 1,
+                                       .expected_batch = expected[i],
+                                       .mask_mode = REF_MASK_PARENTS};
+            record.prefix[b] = 300;
+            record.nodes[b] = 20;
+            check_place(&record, b);
+        }
+    }
+}
+END_TEST
+
+START_TEST(bits_do_not_depend_on_the_maxima) {
+    struct test_case record = {.name = "large limits",
+                               .prefix = {300},
+                               .nodes = {20},
+                               .heads = 16,
+                               .limit_nodes = 300,
+                               .limit_prefix = 100000,
+                               .spare_rows = 60,
+                               .mask_mode = REF_MASK_PARENTS};
+    check_place(&record, 0);
+    record.name = "large limits, one chunk";
+    record.expected_batch = 500;
+    check_place(&record, 0);
+    record.name = "batch of 64";
+    record.batch = 64;
+    for (int32_t b = 0; b < 64; b++) {
+        record.prefix[b] = b == 40 ? 170 : b % 7;
+        record.nodes[b] = b == 40 ? 9 : b % 9 == 0;
+    }
+    record.spare_rows = 0;
+    record.expected_batch = 8;
+    check_place(&record, 40);
+}
+END_TEST
+
+/** @return the suite */
+static Suite *gate_p1_3_suite(void) {
+    Suite *suite = suite_create("P1-3 determinism");
+    TCase *tcase = test_tcase(suite, "P1-3", "P1-3 equal bits");
+    tcase_add_test(tcase, two_runs_have_equal_bits);
+    tcase_add_test(tcase, bits_do_not_depend_on_the_batch);
+    tcase_add_test(tcase, bits_do_not_depend_on_the_maxima);
+    return suite;
+}
+
+int main(void) {
+#ifdef KDTR_TEST_EMULATED
+    simt_set_sm_count(test_seed() % 2 ? 3 : 188);
+#endif
+    test_suite_make *const makers[] = {gate_p1_3_suite};
+    test_select_class(TEST_CLASS_BOUND);
+    return check_main(makers, 1);
+}

@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# bench_gpu at a tiny point on the emulator: test_bench_gpu.sh PROGRAM
+# Shows that it runs, checks what it times, and writes its files; its times mean nothing.
+set -u
+export LC_ALL=C
+program=$1
+failed=0
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+
+# report CONDITION TEXT: CONDITION is 0 for success.
+report() {
+    if [ "$1" -eq 0 ]; then
+        echo "ok bench_gpu: $2"
+    else
+        echo "not ok bench_gpu: $2"
+        sed 's/^/    /' "$work/out"
+        failed=1
+    fi
+}
+
+# runs CODE ARGUMENTS...: whether the program ends with CODE.
+runs() {
+    code=$1
+    shift
+    "$program" "$@" > "$work/out" 2>&1
+    [ $? -eq "$code" ]
+}
+
+# rows_with TEXT: how many rows of the result file have it.
+rows_with() {
+    grep '"op": "verify"' "$work/json" | grep -c -F -- "$1"
+}
+
+printf 'commit 0123\nsources_sha256 4567\n' > "$work/kit"
+printf '# comment\n\n2 3 5 40 0.001 0.0005\n' > "$work/low"
+printf '2 3 5 40 1e12 1e11 # generous\n' > "$work/high"
+printf '2 3 5 40\n' > "$work/malformed"
+
+runs 0 --point 2,3,5,40 --implementation naive --quick --kit "$work/kit" --json "$work/json"
+report $? "a point, naive"
+[ "$(rows_with '"kdtr_naive", "mask": "tree", "B": 2, "H": 3, "Q": 5, "N": 40')" -eq 2 ] &&
+    [ "$(rows_with '"layout": "random"')" -eq 1 ] && [ "$(rows_with '"samples": 5')" -eq 2 ]
+report $? "both layouts are in the result file"
+grep -q '"commit": "0123", "sources_sha256": "4567"' "$work/json" &&
+    grep -q '"ceilings": {"event_us"' "$work/json"
+report $? "the result file says what was measured where"
+runs 0 --point 1,2,33,7 --mask parents --row-bytes 1168 --layout contiguous \
+    --implementation naive --samples 1 --no-ceilings --seed 7 --json "$work/json" &&
+    [ "$(rows_with '"row_stride_bytes": 1168')" -eq 1 ] &&
+    [ "$(rows_with '"mask": "tree_parents"')" -eq 1 ]
+report $? "parents, padded rows, one layout"
+runs 0 --point 1,1,1,0 --implementation naive --samples 1 --no-ceilings
+report $? "an empty prefix"
+runs 0 --point 2,3,5,40 --implementation auto --samples 1 --limits "$work/low" &&
+    [ "$(grep -c ' 0.001! ' "$work/out")" -eq 1 ]
+report $? "a median above its limit is marked"
+runs 0 --point 2,3,5,40 --implementation auto --samples 1 --limits "$work/high" &&
+    ! grep -q '1e+12!' "$work/out" && grep -q '1e+12 ' "$work/out"
+report $? "a median below its limit is not"
+runs 1 --point 2,3,5,40 --implementation reference --samples 1 --no-ceilings --json "$work/json" &&
+    grep -q 'FAILED: ' "$work/out" && [ "$(rows_with verify)" -eq 0 ]
+report $? "a row that fails is reported"
+runs 0 --help && grep -q '^usage: ' "$work/out"
+report $? "--help"
+runs 2 --limits "$work/malformed" && runs 2 --limits "$work/none"
+report $? "limits that cannot be read are refused"
+for options in "--point 1,2,3" "--point 0,8,1,5" "--layout other" "--samples 0" "--row-bytes 1000" \
+    "--row-bytes 1154" "--implementation fast" "--mask" "--unknown 1"; do
+    # shellcheck disable=SC2086 # an option and its value
+    runs 2 $options && grep -q '^usage: ' "$work/out"
+    report $? "$options is refused"
+done
+exit $failed
