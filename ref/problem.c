@@ -205,6 +205,11 @@ static int32_t bind_addressing(const struct binder *b, struct ref_extents *exten
         status = need(b, "table_rows", 0, BIT(REF_I32), 1, batch, &t);
         a->table_rows = t != NULL ? t->data : NULL;
     }
+    if (status == REF_OK && table && a->table_rows == NULL && extents->table_rows < a->batch) {
+        return ref_fail(b->error, REF_BUNDLE_SHAPE, "row_table",
+                        "%lld rows for %d requests, and no table_rows",
+                        (long long)extents->table_rows, a->batch);
+    }
     const int64_t rows[1] = {a->row_capacity};
     if (status == REF_OK) {
         status = need(b, "tree_slots", 0, BIT(a->slot_dtype), 1, rows, &t);

@@ -227,6 +227,31 @@ START_TEST(a_module_needs_a_latent_dimension) {
 }
 END_TEST
 
+/** Without table_rows, request b has row b of the table, whether it is active or not. */
+START_TEST(a_row_table_has_a_row_for_each_request) {
+    void *file;
+    size_t bytes;
+    struct ref_error error = {0};
+    static struct ref_bundle bundle;
+    static struct ref_problem problem;
+    ck_assert_int_eq(ref_case_generate("table-64", &file, &bytes, &error), REF_OK);
+    ck_assert_int_eq(ref_bundle_parse(file, bytes, &bundle, &error), REF_OK);
+    static const struct fault no_rows = {"table-64", "table_rows", DROP, 0, 0, REF_OK, NULL};
+    static const struct fault idle = {"table-64", "node_indptr", ELEMENT, 3, 5, REF_OK, NULL};
+    static const struct fault shorter = {"table-64", "row_table", SHAPE, 0, 0, REF_OK, NULL};
+    apply(&no_rows, &bundle);
+    apply(&idle, &bundle); /* request 2 has no node */
+    /* Row 0 is the shortest request's, where table_rows had turned them round. */
+    const struct fault fits = {"table-64", "prefix_len", ELEMENT, 0, 60, REF_OK, NULL};
+    apply(&fits, &bundle);
+    ck_assert_msg(ref_problem_bind(&bundle, &problem, &error) == REF_OK, "%s", error.text);
+    apply(&shorter, &bundle);
+    ck_assert_int_eq(ref_problem_bind(&bundle, &problem, &error), REF_BUNDLE_SHAPE);
+    ck_assert_str_eq(error.field, "row_table");
+    free(file);
+}
+END_TEST
+
 static Suite *problem_suite(void) {
     Suite *suite = suite_create("problem");
     TCase *bad = test_tcase(suite, "P0-2", "P0-2 hostile problems");
@@ -234,6 +259,7 @@ static Suite *problem_suite(void) {
     tcase_add_test(bad, every_case_binds);
     tcase_add_test(bad, lengths_of_inactive_requests_mean_nothing);
     tcase_add_test(bad, a_module_needs_a_latent_dimension);
+    tcase_add_test(bad, a_row_table_has_a_row_for_each_request);
     return suite;
 }
 
