@@ -7,8 +7,12 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "gpu_report.h"
+
+/** Exit code where nothing or not everything was measured; a row that fails gives 1. */
+#define UNFINISHED 2
 
 /** What the command line says. */
 struct options {
@@ -57,7 +61,9 @@ static int32_t whole(const char *text, int32_t low, int32_t high) {
 static int take(struct options *o, const char *name, const char *value) {
     static const char *const layouts[] = {"random", "contiguous"};
     static const char *const masks[] = {"parents", "packed"};
-    static const char *const implementations[] = {"auto", "reference", "naive", "flash"};
+    static const char *const implementations[] = {"auto", "naive", "flash"};
+    static const int32_t numbers[] = {KDTR_IMPLEMENTATION_AUTO, KDTR_IMPLEMENTATION_NAIVE,
+                                      KDTR_IMPLEMENTATION_FLASH};
     struct bench_selection *s = &o->selection;
     int32_t got = 0;
     if (strcmp(name, "--json") == 0) {
@@ -78,7 +84,8 @@ static int take(struct options *o, const char *name, const char *value) {
         s->stride = got / 2;
         return got < 0 || got % 4 != 0;
     } else if (strcmp(name, "--implementation") == 0) {
-        got = s->implementation = choose(value, implementations, 4);
+        got = choose(value, implementations, 3);
+        s->implementation = got < 0 ? got : numbers[got];
     } else if (strcmp(name, "--samples") == 0) {
         got = o->samples = whole(value, 1, BENCH_MAX_SAMPLES);
     } else if (strcmp(name, "--seed") == 0) {
@@ -145,23 +152,38 @@ static int measure_rows(const struct bench_device *device, const struct options 
     return failed;
 }
 
-/** Everything once the device is open. */
+/** Everything once the device is open. Returns UNFINISHED where the result file is not whole. */
 static int measure(const struct bench_device *device, const struct options *o,
                    const struct bench_limit *limits, int32_t limit_count, FILE *json) {
     struct bench_ceilings ceilings;
     kdtr_error error = {0};
     memset(&ceilings, 0, sizeof ceilings);
-    bench_report_environment(device, o->kit, json);
+    bench_report_environment(device, o->kit, o->samples, json);
     int32_t status = KDTR_OK;
     if (!o->no_ceilings) {
         status = bench_measure_ceilings(device, o->samples, &ceilings, &error);
     }
     if (status != KDTR_OK) {
-        fprintf(stderr, "bench_gpu: %s\n", error.text);
-        return 1;
+        fprintf(stderr, "bench_gpu: no ceilings: %s\n", error.text);
+        return UNFINISHED;
     }
     bench_report_ceilings(&ceilings, json);
     return measure_rows(device, o, &ceilings, limits, limit_count, json) != 0;
+}
+
+/** Closes the result file; one that is not whole is removed. Returns the exit code. */
+static int finish(FILE *json, const char *path, int code) {
+    struct stat kind;
+    /* Not a device such as /dev/null. */
+    int regular = fstat(fileno(json), &kind) == 0 && S_ISREG(kind.st_mode);
+    if (fclose(json) != 0) {
+        fprintf(stderr, "bench_gpu: cannot write %s\n", path);
+        code = UNFINISHED;
+    }
+    if (code == UNFINISHED && regular) {
+        remove(path);
+    }
+    return code;
 }
 
 int main(int argc, char **argv) {
@@ -194,11 +216,8 @@ int main(int argc, char **argv) {
         code = measure(&device, &o, limits, limit_count, json);
     } else {
         fprintf(stderr, "bench_gpu: %s\n", error.text);
-        code = 2;
+        code = UNFINISHED;
     }
     bench_device_close(&device);
-    if (json != NULL && fclose(json) != 0) {
-        code = 1;
-    }
-    return code;
+    return json == NULL ? code : finish(json, o.json, code);
 }

@@ -34,6 +34,12 @@ struct bench_case {
     void *host[ARRAYS]; /* NODE_INDPTR to MASK, and O and LSE to compare */
 };
 
+static int32_t wrong(kdtr_error *error, const char *text) {
+    error->code = KDTR_DEVICE_ERROR;
+    snprintf(error->text, sizeof error->text, "%s", text);
+    return KDTR_DEVICE_ERROR;
+}
+
 /** Sizes of the device arrays but the workspace. */
 static void set_sizes(struct bench_case *c) {
     const struct bench_point *p = &c->row->point;
@@ -122,10 +128,24 @@ static int32_t make_plan(struct bench_case *c, kdtr_error *error) {
     config.row_capacity = (int64_t)p->batch * p->nodes;
     config.max_prefix_len = p->prefix;
     config.scale = 0.0721687824f; /* 1 / sqrt(128 + 64) */
-    bench_expect_batch(&config, p->batch);
+    config.expected_batch = p->batch;
     int32_t status = kdtr_plan_create(c->device->context, &config, &c->plan, error);
     c->bytes[WORK] = kdtr_plan_workspace_bytes(c->plan);
     return status;
+}
+
+/** How the plan cuts the row. The workspace tells whether the plan is the one that is described. */
+static int32_t describe(const struct bench_case *c, struct bench_result *result,
+                        kdtr_error *error) {
+    result->workspace_bytes = (double)c->bytes[WORK];
+    bench_schedule_row(c->row, c->device->sm_count, &result->schedule);
+    if (result->schedule.workspace_bytes == (int64_t)c->bytes[WORK]) {
+        return KDTR_OK;
+    }
+    memset(&result->schedule, 0, sizeof result->schedule);
+    return c->row->implementation == KDTR_IMPLEMENTATION_FLASH
+               ? wrong(error, "the plan's workspace is not that of its schedule")
+               : KDTR_OK;
 }
 
 /** Host arrays filled, device arrays allocated, poisoned and filled. */
@@ -207,12 +227,6 @@ static int32_t fetch(struct bench_case *c, int array, kdtr_error *error) {
                             KDTR_COPY_TO_HOST, c->device->stream, error);
 }
 
-static int32_t wrong(kdtr_error *error, const char *text) {
-    error->code = KDTR_DEVICE_ERROR;
-    snprintf(error->text, sizeof error->text, "%s", text);
-    return KDTR_DEVICE_ERROR;
-}
-
 /** One NaN among bfloat16 elements is enough. */
 static int has_nan(const uint16_t *values, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -221,6 +235,15 @@ static int has_nan(const uint16_t *values, size_t count) {
         }
     }
     return 0;
+}
+
+static int all_finite(const float *values, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(values[i])) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 /** Runs into poisoned memory and compares sampled rows with the truth. */
@@ -253,34 +276,39 @@ static int32_t check(struct bench_case *c, struct bench_result *result, kdtr_err
     result->check_seconds =
         (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
     result->error = bench_compare(pairs, PAIRS, p->heads, c->host[O]);
-    for (int32_t i = 0; i < PAIRS; i++) {
-        double lse = ((const float *)c->host[LSE])[pairs[i].row * p->heads + pairs[i].head];
-        double difference = fabs(lse - pairs[i].lse);
-        if (!isnan(result->lse_error) && !(difference <= result->lse_error)) {
-            result->lse_error = difference;
-        }
-    }
+    result->lse_error = bench_compare_lse(pairs, PAIRS, p->heads, c->host[LSE]);
     if (has_nan(c->host[O], c->bytes[O] / 2)) {
         return wrong(error, "an output is NaN");
     }
     if (!(result->error.relative_error <= BENCH_RELATIVE_LIMIT)) {
         return wrong(error, "the output differs from the truth");
     }
-    return isfinite(result->lse_error) ? KDTR_OK : wrong(error, "a log-sum-exp is not finite");
+    if (!all_finite(c->host[LSE], c->bytes[LSE] / 4)) {
+        return wrong(error, "a log-sum-exp is not finite");
+    }
+    return result->lse_error <= BENCH_LSE_LIMIT
+               ? KDTR_OK
+               : wrong(error, "a log-sum-exp differs from the truth");
 }
 
-/** Whether the last run's output has the bits of the checked one. */
+/** Whether the last run's output and log-sum-exp have the bits of the checked ones. */
 static int32_t check_repeat(struct bench_case *c, kdtr_error *error) {
-    void *first = malloc(c->bytes[O]);
-    if (first == NULL) {
-        return wrong(error, "no memory for the check");
+    static const int arrays[] = {O, LSE};
+    int32_t status = KDTR_OK;
+    for (int i = 0; status == KDTR_OK && i < 2; i++) {
+        void *last = c->host[arrays[i]];
+        size_t bytes = c->bytes[arrays[i]];
+        void *first = malloc(bytes);
+        if (first == NULL) {
+            return wrong(error, "no memory for the check");
+        }
+        memcpy(first, last, bytes);
+        status = fetch(c, arrays[i], error);
+        if (status == KDTR_OK && memcmp(first, last, bytes) != 0) {
+            status = wrong(error, "a repeated run gave other bits");
+        }
+        free(first);
     }
-    memcpy(first, c->host[O], c->bytes[O]);
-    int32_t status = fetch(c, O, error);
-    if (status == KDTR_OK && memcmp(first, c->host[O], c->bytes[O]) != 0) {
-        status = wrong(error, "a repeated run gave other bits");
-    }
-    free(first);
     return status;
 }
 
@@ -291,7 +319,7 @@ int32_t bench_run_row(const struct bench_device *device, const struct bench_row 
     memset(result, 0, sizeof *result);
     set_sizes(&c);
     int32_t status = make_plan(&c, error);
-    result->workspace_bytes = (double)c.bytes[WORK];
+    status = status != KDTR_OK ? status : describe(&c, result, error);
     status = status != KDTR_OK ? status : make_data(&c, error);
     if (status == KDTR_OK) {
         make_args(&c);

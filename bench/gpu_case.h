@@ -7,15 +7,17 @@
 #define BENCH_GPU_CASE_H
 
 #include "gpu_device.h"
+#include "gpu_schedule.h"
 #include "gpu_truth.h"
 
 /** What a row gave. */
 struct bench_result {
-    struct bench_summary time; /**< Microseconds. */
-    struct bench_error error;  /**< Of the sampled rows. */
-    double lse_error;          /**< Largest difference of the log-sum-exp. */
-    double check_seconds;      /**< What the truth took on the host. */
-    double workspace_bytes;    /**< Of the plan. */
+    struct bench_summary time;      /**< Microseconds. */
+    struct bench_error error;       /**< Of the sampled rows. */
+    double lse_error;               /**< Largest difference of the log-sum-exp. */
+    double check_seconds;           /**< What the truth took on the host. */
+    double workspace_bytes;         /**< Of the plan. */
+    struct bench_schedule schedule; /**< All zero if it is not the flash kernel's. */
 };
 
 /**

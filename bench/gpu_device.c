@@ -10,21 +10,8 @@
 #include "kdtr_cuda.h"
 #include "measure.h"
 
-#ifdef BENCH_SMALL
-/** Bytes read to flush L2; the emulator has none. */
-#define FLUSH_BYTES ((size_t)1 << 12)
-#else
-/** Bytes read to flush L2: several times the largest one. */
-#define FLUSH_BYTES ((size_t)256 << 20)
-#endif
-/** How long the stream is kept busy while the host enqueues. */
-#define SPIN_MICROSECONDS 350
 /** A clock, where the runtime does not tell it. */
 #define USUAL_KHZ 2000000
-/** Samples before those that count. */
-#define WARM_UP 3
-/** What takes longer has fewer samples. */
-#define LONG_MICROSECONDS 2000.0
 
 int32_t bench_cuda(cudaError_t cause, const char *what, kdtr_error *error) {
     if (cause == cudaSuccess) {
@@ -59,8 +46,8 @@ int32_t bench_device_open(struct bench_device *device, kdtr_error *error) {
     cudaError_t cause = cudaStreamCreate(&device->stream);
     cause = cause != cudaSuccess ? cause : cudaEventCreate(&device->begin);
     cause = cause != cudaSuccess ? cause : cudaEventCreate(&device->end);
-    cause = cause != cudaSuccess ? cause : cudaMalloc(&device->flush, FLUSH_BYTES);
-    cause = cause != cudaSuccess ? cause : cudaMemset(device->flush, 0, FLUSH_BYTES);
+    cause = cause != cudaSuccess ? cause : cudaMalloc(&device->flush, BENCH_FLUSH_BYTES);
+    cause = cause != cudaSuccess ? cause : cudaMemset(device->flush, 0, BENCH_FLUSH_BYTES);
     cause = cause != cudaSuccess ? cause : cudaMalloc(&device->sink, 16);
     return bench_cuda(cause, "open device", error);
 }
@@ -86,8 +73,9 @@ int32_t bench_sample(const struct bench_device *device, bench_action *action, vo
                      double *microseconds, kdtr_error *error) {
     float milliseconds = 0.0f;
     int64_t khz = device->sm_khz > 0 ? device->sm_khz : USUAL_KHZ;
-    int64_t cycles = khz * SPIN_MICROSECONDS / 1000;
-    cudaError_t cause = measure_flush_l2(device->flush, FLUSH_BYTES, device->sink, device->stream);
+    int64_t cycles = khz * BENCH_SPIN_US / 1000;
+    cudaError_t cause =
+        measure_flush_l2(device->flush, BENCH_FLUSH_BYTES, device->sink, device->stream);
     cause = cause != cudaSuccess ? cause : measure_spin(cycles, device->stream);
     cause = cause != cudaSuccess ? cause : cudaEventRecord(device->begin, device->stream);
     int32_t status = bench_cuda(cause, "flush", error);
@@ -105,15 +93,13 @@ int32_t bench_sample(const struct bench_device *device, bench_action *action, vo
 
 int32_t bench_time(const struct bench_device *device, bench_action *action, void *state,
                    int32_t samples, struct bench_summary *summary, kdtr_error *error) {
-    static const int32_t usual = 25;
-    static const int32_t few = 9;
     double us[BENCH_MAX_SAMPLES] = {0};
     int32_t status = KDTR_OK;
-    for (int32_t i = 0; status == KDTR_OK && i < WARM_UP; i++) {
+    for (int32_t i = 0; status == KDTR_OK && i < BENCH_WARM_UP; i++) {
         status = bench_sample(device, action, state, us, error);
     }
     if (samples == 0) {
-        samples = us[0] > LONG_MICROSECONDS ? few : usual;
+        samples = us[0] > BENCH_LONG_US ? BENCH_FEW_SAMPLES : BENCH_SAMPLES;
     }
     for (int32_t i = 0; status == KDTR_OK && i < samples; i++) {
         status = bench_sample(device, action, state, &us[i], error);

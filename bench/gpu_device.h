@@ -12,6 +12,21 @@
 
 /** Most samples of a time. */
 #define BENCH_MAX_SAMPLES 1000
+/** Samples of a time where no other number is asked for, and of one above BENCH_LONG_US. */
+#define BENCH_SAMPLES 25
+#define BENCH_FEW_SAMPLES 9
+#define BENCH_LONG_US 2000
+/** Samples before those that count. */
+#define BENCH_WARM_UP 3
+/** How long the stream is kept busy while the host enqueues, in microseconds. */
+#define BENCH_SPIN_US 350
+#ifdef BENCH_SMALL
+/** Bytes read to flush L2; the emulator has none. */
+#define BENCH_FLUSH_BYTES ((size_t)1 << 12)
+#else
+/** Bytes read to flush L2: several times the largest one. */
+#define BENCH_FLUSH_BYTES ((size_t)256 << 20)
+#endif
 
 /** What is held for the whole program. */
 struct bench_device {
@@ -68,12 +83,13 @@ int32_t bench_sample(const struct bench_device *device, bench_action *action, vo
                      double *microseconds, kdtr_error *error);
 
 /**
- * Warms up with three samples and takes others.
+ * Warms up with BENCH_WARM_UP samples and takes others.
  *
  * @param device  the device
  * @param action  what is timed
  * @param state   its argument
- * @param samples how many, at most BENCH_MAX_SAMPLES; 0 for 25, or 9 of what takes above 2 ms
+ * @param samples how many, at most BENCH_MAX_SAMPLES; 0 for BENCH_SAMPLES, or BENCH_FEW_SAMPLES of
+ *                what takes above BENCH_LONG_US
  * @param summary filled
  * @param error   filled on failure
  * @return kdtr_status

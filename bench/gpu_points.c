@@ -65,7 +65,7 @@ static int32_t add_point(const struct bench_selection *s, const struct table_poi
     int small = t->point.heads * t->point.nodes <= NAIVE_ROWS;
     struct bench_row row = {t->point, s->implementation, BENCH_RANDOM, KDTR_MASK_PACKED,
                             BENCH_ROW_ELEMENTS};
-    row.implementation = row.implementation < 0 ? BENCH_IMPLEMENTATION_FLASH : row.implementation;
+    row.implementation = row.implementation < 0 ? KDTR_IMPLEMENTATION_FLASH : row.implementation;
     row.mask_mode = s->mask_mode >= 0 ? s->mask_mode : row.mask_mode;
     row.stride = s->stride > 0 ? s->stride : row.stride;
     if (row.implementation == KDTR_IMPLEMENTATION_NAIVE && s->point.batch == 0 && !small) {
@@ -146,9 +146,9 @@ const struct bench_limit *bench_find_limit(const struct bench_limit *limits, int
 }
 
 const char *bench_implementation_name(int32_t implementation) {
-    return implementation == KDTR_IMPLEMENTATION_NAIVE    ? "naive"
-           : implementation == BENCH_IMPLEMENTATION_FLASH ? "flash"
-                                                          : "auto";
+    return implementation == KDTR_IMPLEMENTATION_NAIVE   ? "naive"
+           : implementation == KDTR_IMPLEMENTATION_FLASH ? "flash"
+                                                         : "auto";
 }
 
 const char *bench_layout_name(int32_t layout) {

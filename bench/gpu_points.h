@@ -11,8 +11,6 @@
 
 #include "kdtr.h"
 
-/** KDTR_IMPLEMENTATION_FLASH: the name comes with the kernel. */
-#define BENCH_IMPLEMENTATION_FLASH 3
 /** Elements of a cache row, latent and rope. */
 #define BENCH_ROW_ELEMENTS 576
 /** Elements of the latent part. */
@@ -108,16 +106,5 @@ const char *bench_layout_name(int32_t layout);
 
 /** Name of a mask. @param mask_mode kdtr_mask_mode @return e.g. "packed" */
 const char *bench_mask_name(int32_t mask_mode);
-
-/**
- * Tells a plan how many requests to expect: the field comes with the kernel.
- *
- * @param config a configuration
- * @param batch  how many
- */
-static inline void bench_expect_batch(kdtr_plan_config *config, int32_t batch) {
-    (void)config; /* config->expected_batch = batch; */
-    (void)batch;
-}
 
 #endif

@@ -76,7 +76,29 @@ static void report_kit(const char *path, FILE *json) {
     }
 }
 
-void bench_report_environment(const struct bench_device *device, const char *kit, FILE *json) {
+/** How it is measured, in words and with the numbers of this run. */
+static void report_method(int32_t samples, FILE *json) {
+    char count[64];
+    char method[400];
+    if (samples > 0) {
+        snprintf(count, sizeof count, "%d samples", samples);
+    } else {
+        snprintf(count, sizeof count, "%d samples or of %d above %d ms", BENCH_SAMPLES,
+                 BENCH_FEW_SAMPLES, BENCH_LONG_US / 1000);
+    }
+    snprintf(method, sizeof method,
+             "events around kdtr_run behind %d us of a spinning kernel, L2 flushed by reading %g "
+             "MiB before each sample, %d warm-ups, median and quartiles of %s, nothing subtracted; "
+             "fresh data a row, o and lse checked against float64 before it is timed",
+             BENCH_SPIN_US, (double)BENCH_FLUSH_BYTES / 1048576, BENCH_WARM_UP, count);
+    printf("%-20s %s\n", "method", method);
+    if (json != NULL) {
+        fprintf(json, "\"method\": \"%s\"}", method);
+    }
+}
+
+void bench_report_environment(const struct bench_device *device, const char *kit, int32_t samples,
+                              FILE *json) {
     int driver = 0;
     int runtime = 0;
     char date[32] = "";
@@ -100,12 +122,7 @@ void bench_report_environment(const struct bench_device *device, const char *kit
     report_driver(json);
     report_kit(kit, json);
     fact(json, "date", date);
-    if (json != NULL) {
-        fprintf(json, "\"method\": \"events around kdtr_run behind 350 us of a spinning kernel, L2 "
-                      "flushed by reading 256 MiB before each sample, 3 warm-ups, median and "
-                      "quartiles of 25 samples or of 9 above 2 ms, nothing subtracted; fresh data "
-                      "a row, checked against float64 before it is timed\"}");
-    }
+    report_method(samples, json);
 }
 
 void bench_report_ceilings(const struct bench_ceilings *c, FILE *json) {
@@ -134,9 +151,11 @@ void bench_report_ceilings(const struct bench_ceilings *c, FILE *json) {
 }
 
 void bench_report_heading(void) {
-    printf("%-5s %3s %3s %3s %8s %-10s %-7s %5s %10s %10s %10s %9s %6s %8s %7s %7s %8s %9s %8s\n",
+    printf("%-5s %3s %3s %3s %8s %-10s %-7s %5s %10s %10s %10s %9s %6s %8s %7s %7s %8s %9s %8s "
+           "%6s %5s %6s %6s %5s\n",
            "impl", "B", "H", "Q", "N", "layout", "mask", "row B", "median us", "p25", "p75",
-           "floor", "floor%", "at most", "aim", "GB/s", "rel err", "max err", "lse err");
+           "floor", "floor%", "at most", "aim", "GB/s", "rel err", "max err", "lse err", "tiles",
+           "parts", "chunks", "items", "waves");
 }
 
 void bench_report_row(const struct bench_row *row, const struct bench_result *result,
@@ -160,8 +179,14 @@ void bench_report_row(const struct bench_row *row, const struct bench_result *re
     } else {
         printf("%8s %7s ", "", "");
     }
-    printf("%7.1f %8.2e %9.2e %8.1e\n", median > 0.0 ? bench_cache_bytes(p) / median * 1e-3 : 0.0,
+    printf("%7.1f %8.2e %9.2e %8.1e", median > 0.0 ? bench_cache_bytes(p) / median * 1e-3 : 0.0,
            result->error.relative_error, result->error.max_abs_error, result->lse_error);
+    const struct bench_schedule *s = &result->schedule;
+    if (s->row_tiles > 0) {
+        printf(" %6d %5d %6d %6lld %5lld", s->row_tiles, s->parts, s->chunks,
+               (long long)s->items, (long long)s->waves);
+    }
+    printf("\n");
     fflush(stdout);
 }
 
@@ -179,8 +204,15 @@ void bench_write_row(const struct bench_row *row, const struct bench_result *res
     fprintf(json,
             "\"median_us\": %.2f, \"p25_us\": %.2f, \"p75_us\": %.2f, \"samples\": %d, "
             "\"max_abs_error\": %.3e, \"relative_error\": %.3e, \"lse_error\": %.3e, "
-            "\"floor_us\": %.2f, \"gbps\": %.1f, \"workspace_bytes\": %.0f}",
+            "\"floor_us\": %.2f, \"gbps\": %.1f, \"workspace_bytes\": %.0f",
             median, result->time.p25, result->time.p75, result->time.count,
             result->error.max_abs_error, result->error.relative_error, result->lse_error, floor_us,
             median > 0.0 ? bench_cache_bytes(p) / median * 1e-3 : 0.0, result->workspace_bytes);
+    const struct bench_schedule *s = &result->schedule;
+    if (s->row_tiles > 0) {
+        fprintf(json, ", \"row_tiles\": %d, \"parts\": %d, \"chunks\": %d, \"items\": %lld, "
+                "\"waves\": %lld",
+                s->row_tiles, s->parts, s->chunks, (long long)s->items, (long long)s->waves);
+    }
+    fputc('}', json);
 }

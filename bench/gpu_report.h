@@ -11,11 +11,13 @@
 /**
  * Prints facts about device and build, and starts the result file.
  *
- * @param device the device
- * @param kit    file of lines "name value", or NULL
- * @param json   result file, or NULL
+ * @param device  the device
+ * @param kit     file of lines "name value", or NULL
+ * @param samples as bench_time's
+ * @param json    result file, or NULL
  */
-void bench_report_environment(const struct bench_device *device, const char *kit, FILE *json);
+void bench_report_environment(const struct bench_device *device, const char *kit, int32_t samples,
+                              FILE *json);
 
 /**
  * Prints the ceilings.

@@ -185,3 +185,16 @@ struct bench_error bench_compare(const struct bench_pair *pairs, int32_t count, 
     result.max_abs_error = isnan(differences) ? (double)NAN : result.max_abs_error;
     return result;
 }
+
+double bench_compare_lse(const struct bench_pair *pairs, int32_t count, int32_t heads,
+                         const float *lse) {
+    double largest = 0.0;
+    for (int32_t i = 0; i < count; i++) {
+        double difference = fabs(lse[pairs[i].row * heads + pairs[i].head] - pairs[i].lse);
+        /* Not fmax, which drops a NaN. */
+        if (!isnan(largest) && !(difference <= largest)) {
+            largest = difference;
+        }
+    }
+    return largest;
+}

@@ -162,6 +162,12 @@ int32_t kdtr_cuda_device_count(int32_t *count, kdtr_error *error) {
     return KDTR_OK;
 }
 
+/** Whether a kernel could not be loaded because the library has no machine code for the device. */
+static int lacks_code(cudaError_t cause) {
+    /* Of cudaFuncGetAttributes the second is documented for this; the first is its own code. */
+    return cause == cudaErrorNoKernelImageForDevice || cause == cudaErrorInvalidDeviceFunction;
+}
+
 /** Names the device and loads the kernels onto it. */
 static int32_t open_device(kdtr_context *context, kdtr_error *error) {
     struct cudaDeviceProp properties;
@@ -173,7 +179,7 @@ static int32_t open_device(kdtr_context *context, kdtr_error *error) {
             cause = cuda_implementation_at(i)->load();
             context->loaded |= (cause == cudaSuccess ? 1u : 0u) << i;
             /* The last one has code for the most devices. */
-            if (cause == cudaErrorNoKernelImageForDevice && i + 1 < cuda_implementation_count()) {
+            if (lacks_code(cause) && i + 1 < cuda_implementation_count()) {
                 cause = cudaSuccess;
                 cudaGetLastError();
             }

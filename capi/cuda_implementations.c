@@ -14,37 +14,43 @@ static int32_t flash_supports(const struct ref_attention *call, kdtr_error *erro
                                      "the flash kernel does not take this value");
 }
 
-/** It moves 16 bytes at a time: 8 elements. A stride that is never taken does not count. */
+/**
+ * Queries are loaded by two elements, rows of the cache copied by 16 bytes. A stride that is never
+ * taken does not count.
+ */
 static int32_t flash_accepts(const struct ref_attention *call, kdtr_error *error) {
     const struct {
         const char *field;
         const void *pointer;
-    } pointers[] = {{"q_latent", call->q_latent},
-                    {"q_rope", call->q_rope},
-                    {"kv_latent", call->kv_latent},
-                    {"kv_rope", call->kv_rope}};
+        unsigned alignment;
+    } pointers[] = {{"q_latent", call->q_latent, 4},
+                    {"q_rope", call->q_rope, 4},
+                    {"kv_latent", call->kv_latent, 16},
+                    {"kv_rope", call->kv_rope, 16}};
     const int rows = call->row_capacity > 1;
     const int heads = call->num_heads > 1;
     const struct {
         const char *field;
         int64_t stride;
-    } strides[] = {{"q_latent_stride", rows ? call->q_latent_stride[0] : 0},
-                   {"q_latent_stride", heads ? call->q_latent_stride[1] : 0},
-                   {"q_rope_stride", rows ? call->q_rope_stride[0] : 0},
-                   {"q_rope_stride", heads ? call->q_rope_stride[1] : 0},
-                   {"kv_latent_stride", call->kv_latent_stride},
-                   {"kv_rope_stride", call->kv_rope_stride}};
+        int32_t multiple;
+    } strides[] = {{"q_latent_stride", rows ? call->q_latent_stride[0] : 0, 2},
+                   {"q_latent_stride", heads ? call->q_latent_stride[1] : 0, 2},
+                   {"q_rope_stride", rows ? call->q_rope_stride[0] : 0, 2},
+                   {"q_rope_stride", heads ? call->q_rope_stride[1] : 0, 2},
+                   {"kv_latent_stride", call->kv_latent_stride, 8},
+                   {"kv_rope_stride", call->kv_rope_stride, 8}};
     for (size_t i = 0; i < sizeof pointers / sizeof pointers[0]; i++) {
-        if ((uintptr_t)pointers[i].pointer % 16 != 0) {
+        if ((uintptr_t)pointers[i].pointer % pointers[i].alignment != 0) {
             return capi_fail(error, KDTR_MISALIGNED, pointers[i].field,
-                             "the flash kernel needs 16 bytes");
+                             "the flash kernel needs an alignment of %u bytes",
+                             pointers[i].alignment);
         }
     }
     for (size_t i = 0; i < sizeof strides / sizeof strides[0]; i++) {
-        if (strides[i].stride % 8 != 0) {
+        if (strides[i].stride % strides[i].multiple != 0) {
             return capi_fail(error, KDTR_MISALIGNED, strides[i].field,
-                             "%lld: the flash kernel needs a multiple of 8",
-                             (long long)strides[i].stride);
+                             "%lld: the flash kernel needs a multiple of %d",
+                             (long long)strides[i].stride, strides[i].multiple);
         }
     }
     return KDTR_OK;

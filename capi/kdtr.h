@@ -148,8 +148,9 @@ typedef struct kdtr_plan_config {
     float scale;            /**< Factor of the scores, finite and above 0. */
     uint32_t flags;         /**< 0. Later: exact mode, partial results. */
     int32_t num_threads;    /**< CPU: threads of a run, 0 = 1, at most 256. CUDA: 0. */
-    int32_t expected_batch; /**< Requests expected to be active together, 0 = 1, at most 65,535;
-                                 see spec/c_abi.md, "Expected batch". */
+    int32_t expected_batch; /**< Requests expected to be active together, 0 = 1, at most 65,535.
+                                 Shapes time, workspace and last bits of FLASH: far below what
+                                 runs, its waves are small; see spec/c_abi.md, "Expected batch". */
     uint32_t reserved[6];   /**< 0 */
 } kdtr_plan_config;
 
@@ -165,7 +166,8 @@ typedef struct kdtr_run_args {
     const void *kv_rope;         /**< [num_slots,P] rope keys; NULL where P = 0. */
     int64_t kv_latent_stride;    /**< Row stride, at least L. */
     int64_t kv_rope_stride;      /**< Row stride, at least P. */
-    int64_t num_slots;           /**< Slots of the pool; read by kdtr_check only. */
+    int64_t num_slots;           /**< Slots of the pool, which kdtr_check asks for; FLASH refuses
+                                      2^32 or more. 0 = unknown to a run. */
     const float *kv_scale;       /**< NULL; scales of a float8 cache later. */
     const int32_t *node_indptr;  /**< [B+1] first row of each request in q, o, lse. */
     const void *indptr;          /**< CSR: [B+1] start of each request in slots. */

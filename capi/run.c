@@ -140,14 +140,20 @@ static int32_t check_strides(const kdtr_plan_config *c, const kdtr_run_args *arg
     return status;
 }
 
-/** Lengths of the lists that the plan uses; 0 is unknown. */
-static int32_t check_counts(const kdtr_plan_config *c, const kdtr_run_args *args,
-                            kdtr_error *error) {
+/** Lengths of the lists that the plan uses, where 0 is unknown, and the size of the pool. */
+static int32_t check_counts(const kdtr_plan *plan, const kdtr_run_args *args, kdtr_error *error) {
+    const kdtr_plan_config *c = &plan->config;
     int table = c->addressing == KDTR_ADDRESSING_TABLE;
     int64_t count = table ? args->table_row_count : args->slot_count;
     const char *field = table ? "table_row_count" : "slot_count";
     if (count < 0 || (count > 0 && table && args->table_rows == NULL && count < c->batch)) {
         return capi_fail(error, KDTR_INVALID_ARGUMENT, field, "%lld entries", (long long)count);
+    }
+    /* It counts slots in 32 bits, and one more than the last. */
+    if (plan->implementation == KDTR_IMPLEMENTATION_FLASH && args->num_slots > UINT32_MAX) {
+        return capi_fail(error, KDTR_UNSUPPORTED, "num_slots",
+                         "%lld: the flash kernel takes fewer than 2^32 slots",
+                         (long long)args->num_slots);
     }
     return KDTR_OK;
 }
@@ -167,7 +173,7 @@ int32_t capi_bind_args(const kdtr_plan *plan, const kdtr_run_args *args, int wit
         status = check_strides(c, args, with_outputs, error);
     }
     if (status == KDTR_OK) {
-        status = check_counts(c, args, error);
+        status = check_counts(plan, args, error);
     }
     if (status != KDTR_OK) {
         return status;

@@ -5,9 +5,9 @@
  *
  * rows     who owns each query row; empty rows; the packed mask of parents; where row tiles are
  *          found (flash_rows.cuh)
- * main     items of row tile and chunk: four warps make scores and weights (flash_scores.cuh),
- *          eight add values (flash_values.cuh), four fetch keys (flash_fetch.cuh); results
- *          unnormalised, to the workspace
+ * main     items of row tile and chunk: four warps make scores (flash_scores.cuh) and weights
+ *          (flash_weights.cuh), eight add values (flash_values.cuh), four fetch keys
+ *          (flash_fetch.cuh); results unnormalised, to the workspace
  * combine  merges the chunks, divides, stores (flash_combine.cuh)
  */
 #include "device.cuh"
@@ -35,7 +35,11 @@ __global__ void __launch_bounds__(FLASH_THREADS, 1) flash_main(struct flash_laun
             ptx_mbarrier_init(&shared->weighed[i], FLASH_SCORE_WARPS);
         }
         ptx_fence_async();
+        /* Every block begins with an item of nothing, during which its first one is found. */
+        shared->work = {};
+        shared->work.item = (int32_t)blockIdx.x - (int32_t)gridDim.x;
     }
+    __syncthreads();
     if (warp < FLASH_SCORE_WARPS) {
         ptx_more_registers<FLASH_SCORE_REGISTERS>();
         flash_score_items(launch, shared, warp);
@@ -49,7 +53,7 @@ __global__ void __launch_bounds__(FLASH_THREADS, 1) flash_main(struct flash_laun
     ptx_grid_wait();
 }
 
-/** Launch parameters without the wave. */
+/** What follows from the options and the plan's limits: the split, and the workspace. */
 static int32_t prepare(const struct ref_attention *a, const struct flash_options *options,
                        struct flash_split *split, struct flash_layout *layout) {
     split->blocks = options->sm_count;
@@ -88,17 +92,33 @@ extern "C" int32_t attention_flash_cuda_workspace(const struct ref_attention *a,
 }
 
 /** Main and combine of a wave. */
-static cudaError_t launch_wave(const struct flash_launch &launch, int64_t items, int first,
+static cudaError_t launch_wave(const struct flash_launch &launch, int64_t items,
                                cudaStream_t stream) {
-    unsigned blocks = (unsigned)(items < launch.split.blocks ? items : launch.split.blocks);
-    unsigned tiles = (unsigned)(launch.end_tile - launch.first_tile);
-    cudaError_t error = first ? KDTR_LAUNCH_DEPENDENT(flash_main, blocks, FLASH_THREADS,
-                                                      sizeof(struct flash_shared), stream, launch)
-                              : KDTR_LAUNCH(flash_main, blocks, FLASH_THREADS,
-                                            sizeof(struct flash_shared), stream, launch);
-    if (error == cudaSuccess) {
-        error = KDTR_LAUNCH_DEPENDENT(flash_combine, tiles * FLASH_COMBINE_BLOCKS,
-                                      32 * FLASH_COMBINE_WARPS, 0, stream, launch);
+    int64_t most_items = items * FLASH_PARTS;
+    unsigned blocks =
+        (unsigned)(most_items < launch.split.blocks ? most_items : launch.split.blocks);
+    int32_t tiles = launch.end_tile - launch.first_tile;
+    struct flash_combine_grid grid = flash_combine_grid_of(tiles);
+    int32_t most = launch.split.blocks * FLASH_COMBINE_BLOCKS / grid.blocks + 1;
+    dim3 pieces((unsigned)grid.blocks, (unsigned)(tiles < most ? tiles : most));
+    bool follows_rows = launch.first_tile == 0 && !launch.prepares;
+    cudaError_t error = follows_rows
+                            ? KDTR_LAUNCH_DEPENDENT(flash_main, blocks, FLASH_THREADS,
+                                                    sizeof(struct flash_shared), stream, launch)
+                            : KDTR_LAUNCH(flash_main, blocks, FLASH_THREADS,
+                                          sizeof(struct flash_shared), stream, launch);
+    if (error != cudaSuccess) {
+        return error;
+    }
+    if (grid.width == 1) {
+        error = KDTR_LAUNCH_DEPENDENT(flash_combine<1>, pieces, FLASH_COMBINE_THREADS, 0, stream,
+                                      launch);
+    } else if (grid.width == 2) {
+        error = KDTR_LAUNCH_DEPENDENT(flash_combine<2>, pieces, FLASH_COMBINE_THREADS, 0, stream,
+                                      launch);
+    } else {
+        error = KDTR_LAUNCH_DEPENDENT(flash_combine<4>, pieces, FLASH_COMBINE_THREADS, 0, stream,
+                                      launch);
     }
     return error;
 }
@@ -121,28 +141,33 @@ extern "C" cudaError_t attention_flash_cuda(const struct ref_attention *a,
     launch.owners = (int32_t *)(base + layout.owners);
     launch.states = (float2 *)(base + layout.states);
     launch.partials = (float4 *)(base + layout.partials);
-    unsigned blocks =
-        (unsigned)((a->row_capacity + layout.row_tiles + FLASH_ROWS_WARPS - 1) / FLASH_ROWS_WARPS);
-    cudaError_t error = KDTR_LAUNCH(flash_own_rows, blocks, 32 * FLASH_ROWS_WARPS, 0, stream,
-                                    launch, masks, layout.mask_stride, (int32_t)layout.row_tiles);
-    if (a->mask_mode == REF_MASK_PARENTS) {
+    launch.row_tiles = (int32_t)layout.row_tiles;
+    launch.prepares = a->mask_mode != REF_MASK_PARENTS;
+    cudaError_t error = cudaSuccess;
+    if (!launch.prepares) {
+        int64_t warps = a->row_capacity + layout.row_tiles;
+        error = KDTR_LAUNCH(flash_own_rows,
+                            (unsigned)((warps + FLASH_ROWS_WARPS - 1) / FLASH_ROWS_WARPS),
+                            32 * FLASH_ROWS_WARPS, 0, stream, launch, masks, layout.mask_stride);
         launch.call.mask_words = masks;
         launch.call.mask_stride_words = layout.mask_stride;
     }
     for (int64_t tile = 0; error == cudaSuccess && tile < layout.row_tiles;
          tile += layout.wave_tiles) {
         launch.first_tile = (int32_t)tile;
-        launch.end_tile = (int32_t)(tile + layout.wave_tiles);
-        error = launch_wave(launch, layout.wave_items, tile == 0, stream);
+        launch.end_tile = flash_wave_end(&layout, tile);
+        error = launch_wave(launch, layout.wave_items, stream);
+        launch.prepares = 0;
     }
     return error;
 }
 
 extern "C" cudaError_t attention_flash_cuda_load(void) {
     const void *const kernels[] = {(const void *)flash_own_rows, (const void *)flash_main,
-                                   (const void *)flash_combine};
+                                   (const void *)flash_combine<1>, (const void *)flash_combine<2>,
+                                   (const void *)flash_combine<4>};
     cudaError_t error = cudaSuccess;
-    for (int i = 0; error == cudaSuccess && i < 3; i++) {
+    for (int i = 0; error == cudaSuccess && i < 5; i++) {
         struct cudaFuncAttributes attributes;
         error = cudaFuncGetAttributes(&attributes, kernels[i]);
     }

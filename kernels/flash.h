@@ -47,8 +47,9 @@ int32_t attention_flash_cuda_workspace(const struct ref_attention *a,
  * workspace depend on the plan's limits and the options only, so that a captured run may be
  * replayed with other lengths, slots and masks.
  *
- * @param a         a call that attention_flash_cuda_unsupported takes, device pointers; q and kv
- *                  are 16-byte aligned and their strides multiples of 8 elements
+ * @param a         a call that attention_flash_cuda_unsupported takes, device pointers; q 4-byte
+ *                  aligned with even strides, kv 16-byte aligned with strides of multiples of 8
+ *                  elements; slots below 2^32 - 1
  * @param options   those that the workspace was asked with
  * @param workspace attention_flash_cuda_workspace() bytes, 256-byte aligned, any content
  * @param stream    the caller's stream

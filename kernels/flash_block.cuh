@@ -35,8 +35,12 @@
 #define FLASH_WEIGHTS FLASH_SLOTS
 /** k16 steps of a score warp: half of 576 dimensions. */
 #define FLASH_STEPS 18
-/** How many of them, the first, have their queries in shared memory. */
+/** How many of them have their queries in shared memory: the last one. */
 #define FLASH_SHARED_STEPS 1
+
+/** Events of a key tile: accumulators have factors; keys are not finite. */
+#define FLASH_EVENT_FACTORS 1u
+#define FLASH_EVENT_ODD 2u /**< See FLASH_EVENT_FACTORS. */
 
 /**
  * What goes from the score warps to the value warps for a key tile. The m16 tile of a warp first
@@ -46,21 +50,25 @@
 struct flash_weights {
     uint4 fragment[4][64];    /**< [m16][lane] */
     float factor[FLASH_ROWS]; /**< Of each row's accumulators, where `event` says so. */
-    uint32_t event[4];        /**< [m16] bit 0: factors; bit 1: keys that are not finite. */
+    uint32_t event[4];        /**< [m16] FLASH_EVENT_... */
 };
 
 /** One item of work. */
 struct flash_work {
     int64_t list;       /**< CSR: first entry in slots. Table: first entry of its row. */
-    int32_t request;    /**< Its number. */
+    int32_t item;       /**< Its number in the wave. */
+    int32_t request;    /**< Number of its request. */
     int32_t first_row;  /**< Query row of node 0. */
     int32_t nodes;      /**< Q. */
     int32_t prefix;     /**< N. */
     int32_t keys;       /**< Prefix rows and tree rows. */
     int32_t first_tile; /**< First key tile. */
     int32_t end_tile;   /**< One past the last. */
-    int32_t row_tile;   /**< Within the request. */
-    int32_t partial;    /**< Place of the item's results in the workspace; -1: no more work. */
+    uint32_t step;      /**< Key tiles of the block before the item. */
+    int32_t first_pair; /**< Row 0: its pair of node and head in the request. */
+    int32_t m16;        /**< The first m16 tiles, those that have a row; without any, no keys. */
+    int32_t slab;     /**< Results of its row tile and chunk in the workspace; -1: no more work. */
+    int32_t slab_row; /**< Row 0 in there: 0 but for a part of the row tile. */
 };
 
 /** Shared memory of a block. */
@@ -77,6 +85,7 @@ struct flash_shared {
 };
 
 static_assert(sizeof(struct flash_shared) <= 101376, "beyond a block of sm_120");
+static_assert(FLASH_SHARED_STEPS == 1, "flash_multiply loads one step ahead into one place");
 static_assert(FLASH_SCORE_WARPS * FLASH_SCORE_REGISTERS +
                       FLASH_VALUE_WARPS * FLASH_VALUE_REGISTERS +
                       FLASH_FETCH_WARPS * FLASH_FETCH_REGISTERS <=
@@ -90,10 +99,12 @@ struct flash_launch {
     float scale;                /**< Of scores, to base 2. */
     int32_t first_tile;         /**< Row tiles of this wave. */
     int32_t end_tile;           /**< One past the last. */
+    int32_t row_tiles;          /**< Of all waves. */
+    int32_t prepares;           /**< Whether main does what flash_own_rows would. */
     struct flash_place *places; /**< [row tiles] where each was found. */
     int32_t *owners;            /**< [R] request that owns a row, or -1. */
-    float2 *states;             /**< [items, 64] */
-    float4 *partials;           /**< [items, 8 warps, 32 fragments, 32 lanes] */
+    float2 *states;             /**< [slabs, 64] */
+    float4 *partials;           /**< [slabs, 8 warps, 32 fragments, 32 lanes] */
 };
 
 /** All threads of the block meet, each kind in its own code. */
@@ -126,8 +137,9 @@ static __device__ __forceinline__ int32_t flash_scan(int32_t value, int32_t lane
  */
 static __device__ __forceinline__ void flash_find(const struct flash_launch &launch, int32_t index,
                                                   bool tiles, struct flash_place *place) {
-    int32_t lane = (int32_t)threadIdx.x % 32;
+    int32_t lane = ptx_lane();
     int32_t tiles_before = 0;
+    int32_t slabs_before = 0;
     int32_t items_before = 0;
     if (lane == 0) {
         place->request = -1;
@@ -135,7 +147,7 @@ static __device__ __forceinline__ void flash_find(const struct flash_launch &lau
     __syncwarp();
     for (int32_t first = 0; first < launch.call.batch; first += 32) {
         struct ref_row row = {0, 0, 0, 0, 0};
-        struct flash_cut cut = {0, 0, 0};
+        struct flash_cut cut = {0, 0, 0, 0};
         if (first + lane < launch.call.batch) {
             cut = flash_cut_request(&launch.call, &launch.split, first + lane, &row);
         }
@@ -144,9 +156,11 @@ static __device__ __forceinline__ void flash_find(const struct flash_launch &lau
         int32_t low = begin > launch.first_tile ? begin : launch.first_tile;
         int32_t high = end < launch.end_tile ? end : launch.end_tile;
         int32_t count = high > low ? high - low : 0;
-        int32_t items = count * cut.chunks;
-        int32_t base = items_before + flash_scan(items, lane) - items;
-        int32_t offset = tiles ? index + launch.first_tile - low : index - base;
+        int32_t slabs = count * cut.chunks;
+        int32_t items = slabs * cut.parts;
+        int32_t base = slabs_before + flash_scan(slabs, lane) - slabs;
+        int32_t item = items_before + flash_scan(items, lane) - items;
+        int32_t offset = tiles ? index + launch.first_tile - low : index - item;
         bool hit = offset >= 0 && offset < (tiles ? count : items);
         if (hit) {
             place->cut = cut;
@@ -163,35 +177,42 @@ static __device__ __forceinline__ void flash_find(const struct flash_launch &lau
             break;
         }
         tiles_before = __shfl_sync(0xffffffffu, end, 31);
-        items_before = __shfl_sync(0xffffffffu, base + items, 31);
+        slabs_before = __shfl_sync(0xffffffffu, base + slabs, 31);
+        items_before = __shfl_sync(0xffffffffu, item + items, 31);
     }
     __syncwarp();
 }
 
-/** Item of a wave, by one warp. Row tiles of one chunk are neighbours: they read the same rows. */
+/** Item of a wave, by one warp. Parts against one chunk are neighbours: they read the same rows. */
 static __device__ __forceinline__ void flash_find_work(const struct flash_launch &launch,
                                                        int32_t item, struct flash_place *place,
                                                        struct flash_work *work) {
     const struct ref_attention &a = launch.call;
     flash_find(launch, item, false, place);
-    if (threadIdx.x % 32 != 0) {
+    if (ptx_lane() != 0) {
         return;
     }
-    work->partial = -1;
+    work->item = item;
+    work->slab = -1;
     if (place->request < 0) {
         return;
     }
-    int32_t chunk = place->index / place->count;
-    int32_t tile = place->index % place->count;
+    int32_t parts = place->cut.parts;
+    int32_t chunk = place->index / (place->count * parts);
+    int32_t part = place->index % (place->count * parts);
+    int32_t tile = part / parts;
+    part += place->first * parts; /* within the request */
     work->request = place->request;
     work->first_row = place->first_row;
     work->nodes = place->nodes;
     work->prefix = place->prefix;
     work->keys = place->prefix + (a.mask_mode == REF_MASK_NONE ? 0 : place->nodes);
     work->first_tile = flash_chunk_begin(&place->cut, chunk);
-    work->end_tile = flash_chunk_begin(&place->cut, chunk + 1);
-    work->row_tile = place->first + tile;
-    work->partial = place->base + tile * place->cut.chunks + chunk;
+    work->first_pair = part * (FLASH_ROWS / parts);
+    work->m16 = flash_m16(work->nodes * a.num_heads, parts, part);
+    work->end_tile = work->m16 > 0 ? flash_chunk_begin(&place->cut, chunk + 1) : work->first_tile;
+    work->slab = place->base + tile * place->cut.chunks + chunk;
+    work->slab_row = work->first_pair % FLASH_ROWS;
     if (a.addressing == REF_ADDRESSING_CSR) {
         work->list = ref_load_index(a.indptr, a.length_dtype, place->request);
     } else {

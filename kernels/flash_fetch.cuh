@@ -109,10 +109,10 @@ static __device__ __forceinline__ void flash_fetch(const struct flash_launch &la
     }
 }
 
-/** A fetch warp's part of an item; `step` counts the key tiles of the block so far. */
+/** A fetch warp's part of an item. */
 static __device__ __forceinline__ void flash_fetch_item(const struct flash_launch &launch,
-                                                        struct flash_shared *shared, int32_t warp,
-                                                        uint32_t step) {
+                                                        struct flash_shared *shared, int32_t warp) {
+    uint32_t step = (uint32_t)flash_uniform((int32_t)shared->work.step);
     int32_t lane = (int32_t)threadIdx.x % 32;
     int32_t end = flash_uniform(shared->work.end_tile);
     int32_t begin = flash_uniform(shared->work.first_tile);
@@ -136,14 +136,9 @@ static __device__ __forceinline__ void flash_fetch_item(const struct flash_launc
 /** A fetch warp's whole life. */
 static __device__ __forceinline__ void
 flash_fetch_items(const struct flash_launch &launch, struct flash_shared *shared, int32_t warp) {
-    uint32_t step = 0;
-    for (;;) {
+    while (shared->work.slab >= 0) {
+        flash_fetch_item(launch, shared, warp);
         flash_meet();
-        if (shared->work.partial < 0) {
-            break;
-        }
-        flash_fetch_item(launch, shared, warp, step);
-        step += (uint32_t)flash_uniform(shared->work.end_tile - shared->work.first_tile);
         flash_meet();
     }
 }

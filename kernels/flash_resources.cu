@@ -17,7 +17,9 @@ extern "C" cudaError_t flash_kernel_resources(int32_t index, struct flash_resour
     } kernels[FLASH_KERNELS] = {
         {"flash_own_rows", (const void *)flash_own_rows, 32 * FLASH_ROWS_WARPS, 0},
         {"flash_main", (const void *)flash_main, FLASH_THREADS, sizeof(struct flash_shared)},
-        {"flash_combine", (const void *)flash_combine, 32 * FLASH_COMBINE_WARPS, 0}};
+        {"flash_combine<1>", (const void *)flash_combine<1>, FLASH_COMBINE_THREADS, 0},
+        {"flash_combine<2>", (const void *)flash_combine<2>, FLASH_COMBINE_THREADS, 0},
+        {"flash_combine<4>", (const void *)flash_combine<4>, FLASH_COMBINE_THREADS, 0}};
     struct cudaFuncAttributes attributes;
     int blocks = 0;
     cudaError_t error = cudaFuncGetAttributes(&attributes, kernels[index].kernel);

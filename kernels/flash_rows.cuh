@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * The first kernel of a flash run: who owns each query row, rows that are empty, and the packed
- * mask of a tree that is given by parents. A warp a row.
+ * What a flash run finds out before its combination: who owns each query row, rows that are empty,
+ * where row tiles are found, and the packed mask of a tree that is given by parents. Where main
+ * needs such a mask, a kernel of its own does it; else warps of main that wait for their first
+ * weights.
  */
 #ifndef KERNELS_FLASH_ROWS_CUH
 #define KERNELS_FLASH_ROWS_CUH
 
 #include "flash_block.cuh"
 
-/** Query rows of a block. */
+/** Warps of a block of flash_own_rows. */
 #define FLASH_ROWS_WARPS 8
 
 /** Stores an empty row: o = 0, lse = -inf. By a warp. */
@@ -57,10 +59,9 @@ static __device__ bool flash_pack_ancestors(const struct ref_attention &a,
  */
 static __device__ bool flash_row_fits(const struct ref_attention &a, const struct ref_row &row,
                                       int32_t row_tiles) {
-    int32_t lane = (int32_t)threadIdx.x % 32;
+    struct ref_row other = {0, 0, 0, 0, 0};
     int64_t tiles = 0;
-    for (int32_t b = lane; b < row.request; b += 32) {
-        struct ref_row other = {b, 0, 0, 0, 0};
+    for (int32_t b = (int32_t)threadIdx.x % 32; b < row.request; b += 32) {
         if (ref_request_bounds(&a, b, &other) == 0) {
             tiles += (other.num_nodes * a.num_heads + FLASH_ROWS - 1) / FLASH_ROWS;
         }
@@ -71,14 +72,42 @@ static __device__ bool flash_row_fits(const struct ref_attention &a, const struc
     return tiles + ((row.node + 1) * a.num_heads - 1) / FLASH_ROWS < row_tiles;
 }
 
-/** What a warp of the grid does for query row `index`. */
+/** As ref_find_row, by a warp: lanes look at 32 requests at a time. */
+static __device__ struct ref_row flash_find_row(const struct ref_attention &a, int64_t index) {
+    int32_t lane = ptx_lane();
+    struct ref_row found = {-1, 0, 0, 0, 0};
+    for (int32_t first = 0; first < a.batch; first += 32) {
+        struct ref_row row = {-1, 0, 0, 0, 0};
+        bool holds = false;
+        int32_t request = first + lane;
+        if (request < a.batch) {
+            uint32_t status = ref_request_bounds(&a, request, &row);
+            holds = (status & REF_REQUEST_ROWS) == 0 && index >= row.first_row &&
+                    index < row.first_row + row.num_nodes;
+            row.request = status == 0 ? request : -1;
+        }
+        uint32_t holders = __ballot_sync(0xffffffffu, holds);
+        if (holders != 0) {
+            int32_t lowest = __ffs((int32_t)holders) - 1;
+            found.request = __shfl_sync(0xffffffffu, row.request, lowest);
+            found.num_nodes = __shfl_sync(0xffffffffu, row.num_nodes, lowest);
+            found.first_row = __shfl_sync(0xffffffffu, row.first_row, lowest);
+            found.prefix_len = __shfl_sync(0xffffffffu, row.prefix_len, lowest);
+            found.node = (int32_t)(index - found.first_row);
+            break;
+        }
+    }
+    return found;
+}
+
+/** What a warp does for query row `index`. */
 static __device__ void flash_own_row(const struct flash_launch &launch, uint32_t *masks,
-                                     int64_t mask_stride, int32_t row_tiles, int64_t index) {
+                                     int64_t mask_stride, int64_t index) {
     const struct ref_attention &a = launch.call;
     int32_t lane = (int32_t)threadIdx.x % 32;
-    struct ref_row row = ref_find_row(&a, index);
+    struct ref_row row = flash_find_row(a, index);
     int32_t owner = row.request;
-    if (owner >= 0 && !flash_row_fits(a, row, row_tiles)) {
+    if (owner >= 0 && !flash_row_fits(a, row, launch.row_tiles)) {
         if (lane == 0 && a.device_status != NULL) {
             atomicOr(&a.device_status[owner], (unsigned)REF_REQUEST_ROWS);
         }
@@ -105,23 +134,27 @@ static __device__ void flash_own_row(const struct flash_launch &launch, uint32_t
 }
 
 /**
- * Warp i of the grid: query row i, and the status of requests i, i + R, ...; after the rows, row
- * tile i - R: where it is found.
+ * What a warp does for query row `index`, and for the status of requests index, index + R, ...; or,
+ * after the rows, for row tile index - R: where it is found. A launch of the first wave.
  */
-__global__ void flash_own_rows(struct flash_launch launch, uint32_t *masks, int64_t mask_stride,
-                               int32_t row_tiles) {
-    ptx_launch_dependents();
-    int64_t index = (int64_t)blockIdx.x * FLASH_ROWS_WARPS + threadIdx.x / 32;
+static __device__ void flash_prepare(struct flash_launch launch, uint32_t *masks,
+                                     int64_t mask_stride, int64_t index) {
     int64_t tile = index - launch.call.row_capacity;
     if (tile < 0) {
-        flash_own_row(launch, masks, mask_stride, row_tiles, index);
-    } else if (tile < row_tiles) {
-        /* Here the launch has the tiles of the first wave. */
+        flash_own_row(launch, masks, mask_stride, index);
+    } else if (tile < launch.row_tiles) {
         int32_t first = (int32_t)(tile / launch.end_tile) * launch.end_tile;
         launch.end_tile += first;
         launch.first_tile = first;
         flash_find(launch, (int32_t)tile - first, true, &launch.places[tile]);
     }
+}
+
+/** A warp for each query row and row tile; where main needs the masks that it makes. */
+__global__ void flash_own_rows(struct flash_launch launch, uint32_t *masks, int64_t mask_stride) {
+    ptx_launch_dependents();
+    flash_prepare(launch, masks, mask_stride,
+                  (int64_t)blockIdx.x * FLASH_ROWS_WARPS + threadIdx.x / 32);
 }
 
 #endif

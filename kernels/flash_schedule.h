@@ -3,35 +3,54 @@
  * @file
  * The schedule of the flash kernel in plain C: row tiles, key tiles, chunks, and the workspace.
  *
- * A *row tile* is 64 (node, head) pairs of one request, a *key tile* 16 keys (prefix rows, then
- * tree rows), a *chunk* a range of key tiles, an *item* one row tile against one chunk: what a
- * block works on. How a request is cut follows from its own lengths, the plan's options and the
- * card, never from the batch, so that neither do its bits. Row tiles run in waves, which bounds
- * the workspace and changes no bit.
+ * A *row tile* is 64 (node, head) pairs of one request, a *part* all of its rows, half or a quarter
+ * of them, a *key tile* 16 keys (prefix rows, then tree rows), a *chunk* a range of key tiles, an
+ * *item* a part against a chunk: what a block works on. How a request is cut follows from its own
+ * lengths, the plan's options and the card, never from the batch, so that neither do its bits. Row
+ * tiles run in waves, which bounds the workspace and changes no bit.
  */
 #ifndef KERNELS_FLASH_SCHEDULE_H
 #define KERNELS_FLASH_SCHEDULE_H
+
+#include <math.h>
 
 #include "rows.h"
 
 /** Rows (node, head) of a row tile. */
 #define FLASH_ROWS 64
+/** A loop that is not to be unrolled on the device, where its code would be fetched in vain. */
+#ifdef __CUDA_ARCH__
+#define FLASH_ROLLED _Pragma("unroll 1")
+#else
+#define FLASH_ROLLED
+#endif
+/** Rows of an m16 tile, which a row tile has four of: the m of one mma.sync. */
+#define FLASH_M16 16
 /** Keys of a key tile: the k of one mma.sync. */
 #define FLASH_KEYS 16
 /** Latent dimension. */
 #define FLASH_LATENT 512
 /** Rope dimension. */
 #define FLASH_ROPE 64
-/** Rounds of items over all blocks that the choice of chunks weighs. */
+/** Most rounds of items over all blocks that the choice of chunks weighs. */
 #define FLASH_ROUNDS 2
-/** Bytes of the unnormalised output of an item. */
+/** Most chunks of a request: the SMs of the largest sm_120 die. The bound assumes no more
+ * (FLASH_MAX_CHUNKS of ref/bound_flash.h). */
+#define FLASH_CHUNKS 192
+/** Bytes of the unnormalised output of a row tile and a chunk. */
 #define FLASH_PARTIAL_BYTES ((int64_t)FLASH_ROWS * FLASH_LATENT * 4)
 /** Workspace that partial outputs may take before row tiles run in waves. */
 #define FLASH_WAVE_BYTES ((int64_t)88 << 20)
 
+/** Most parts of a row tile. */
+#define FLASH_PARTS 4
+/** Key tiles of a block up to which more parts than one are weighed. */
+#define FLASH_SHORT 4
+
 /** How one request is cut. */
 struct flash_cut {
     int32_t row_tiles; /**< R = ceil(Q H / 64). */
+    int32_t parts;     /**< Of a row tile, P: 1, 2 or 4. */
     int32_t key_tiles; /**< T = ceil(keys / 16). */
     int32_t chunks;    /**< C; their key tiles: flash_chunk_begin(). */
 };
@@ -45,14 +64,14 @@ struct flash_place {
     int32_t prefix;       /**< N. */
     int32_t first;        /**< First row tile of the request that is in the wave. */
     int32_t count;        /**< Its row tiles in the wave. */
-    int32_t base;         /**< Items of the wave before it. */
+    int32_t base;         /**< Partial results of the wave before it: row tiles times chunks. */
     int32_t index;        /**< What was searched, counted from the request's first. */
 };
 
 /** What the choice of chunks takes from plan and card. */
 struct flash_split {
-    int32_t blocks;         /**< Blocks that run at once: the SMs of the card. */
-    int32_t expected_batch; /**< Requests expected to run together. */
+    int32_t blocks;         /**< M: blocks that run at once, the SMs of the card. */
+    int32_t expected_batch; /**< E: requests expected to run together. */
 };
 
 /**
@@ -67,57 +86,103 @@ REF_INLINE int64_t flash_keys(const struct ref_attention *a, const struct ref_ro
 }
 
 /**
- * Integer square root of a quotient.
+ * The m16 tiles of a part that have a row: what has none is neither computed nor stored.
  *
- * @param x dividend, below 2^31
- * @param y divisor, >= 1
- * @return floor(sqrt(floor(x / y)))
+ * @param pairs Q H of the request
+ * @param parts P, of a row tile
+ * @param part  number of the part in the request
+ * @return 0 to 4 / P
  */
-REF_INLINE uint32_t flash_root(uint32_t x, uint32_t y) {
-    uint32_t root = 0;
-    uint32_t square = x / y;
-    for (uint32_t bit = 1u << 15; bit != 0; bit /= 2) {
-        root |= (root | bit) * (root | bit) <= square ? bit : 0;
-    }
-    return root;
+REF_INLINE int32_t flash_m16(int32_t pairs, int32_t parts, int32_t part) {
+    int32_t rows = FLASH_ROWS / parts;
+    int32_t left = pairs - part * rows;
+    left = left < rows ? left : rows;
+    return left > 0 ? (left + FLASH_M16 - 1) / FLASH_M16 : 0;
 }
 
 /**
- * Chunks of a request: of the splits that fill 1 to FLASH_ROUNDS rounds, the one with the shortest
- * estimated time, in units of a key tile: starting and ending an item costs 8, and combining a
- * seventeenth for each item.
+ * Estimated time of a request in eighths of a key tile of four m16 tiles. With one or two of them a
+ * key tile takes 6; starting and ending an item costs 32 and 8 for each m16 tile, combining it 2/17
+ * for each.
  *
- * @param split     plan and card
- * @param row_tiles R >= 1
- * @param key_tiles T >= 0
- * @return C, 1 to max(T, 1)
+ * @param split  plan and card
+ * @param items  of all requests together, for each chunk
+ * @param tiles  T
+ * @param m16    m16 tiles of a part
+ * @param chunks C, such that no block has more than two items
+ * @return the time
  */
-REF_INLINE int32_t flash_chunks(const struct flash_split *split, int32_t row_tiles,
-                                int32_t key_tiles) {
-    int64_t together = (int64_t)row_tiles * split->expected_batch;
-    if (together >= split->blocks * FLASH_ROUNDS || key_tiles <= 1) {
-        return 1;
+REF_INLINE uint32_t flash_time(const struct flash_split *split, uint32_t items, uint32_t tiles,
+                               uint32_t m16, uint32_t chunks) {
+    uint32_t rounds = items * chunks > (uint32_t)split->blocks ? 2 : 1;
+    uint32_t each = (tiles + chunks - 1) / chunks;
+    return rounds * (each * (m16 > 2 ? 8 : 6) + 32 + 8 * m16) + items * chunks * m16 * 2 / 17;
+}
+
+/**
+ * Chunks of a request: of the splits that fill one round of items over all blocks, and two, the one
+ * with the shorter estimated time.
+ *
+ * @param split plan and card
+ * @param m16   m16 tiles of a part
+ * @param cut   of the request; its chunks are set: 1 to min(max(T, 1), FLASH_CHUNKS)
+ * @return the time
+ */
+REF_INLINE uint32_t flash_set_chunks(const struct flash_split *split, int32_t m16,
+                                     struct flash_cut *cut) {
+    int64_t together = (int64_t)cut->row_tiles * cut->parts * split->expected_batch;
+    cut->chunks = 1;
+    if (together >= split->blocks * FLASH_ROUNDS || cut->key_tiles <= 1) {
+        return UINT32_MAX;
     }
     uint32_t items = (uint32_t)together;
-    uint32_t blocks = (uint32_t)split->blocks;
-    uint32_t tiles = (uint32_t)key_tiles;
+    uint32_t tiles = (uint32_t)cut->key_tiles;
     /* More chunks than this cost more in the combine than they save. */
-    uint32_t most = flash_root(17 * tiles, items);
+    uint32_t square = 17 * tiles / items;
+    square = square < FLASH_CHUNKS * FLASH_CHUNKS ? square : FLASH_CHUNKS * FLASH_CHUNKS;
+    uint32_t most = (uint32_t)sqrtf((float)square);
     most = most < tiles ? most : tiles;
-    uint32_t best = 1;
-    uint32_t best_time = UINT32_MAX;
-    for (uint32_t round = 1; round <= FLASH_ROUNDS; round++) {
-        uint32_t chunks = round * blocks / items;
-        chunks = chunks < most ? chunks : most;
-        chunks = chunks > 1 ? chunks : 1;
-        uint32_t rounds = (items * chunks + blocks - 1) / blocks;
-        uint32_t time = rounds * ((tiles + chunks - 1) / chunks + 8) + items * chunks / 17;
+    most = most > 1 ? most : 1;
+    uint32_t one = (uint32_t)split->blocks / items;
+    uint32_t two = 2 * one + (2 * ((uint32_t)split->blocks - one * items) >= items ? 1 : 0);
+    one = one < most ? one : most;
+    one = one > 1 ? one : 1;
+    two = two < most ? two : most;
+    uint32_t time_of_one = flash_time(split, items, tiles, (uint32_t)m16, one);
+    uint32_t time_of_two = flash_time(split, items, tiles, (uint32_t)m16, two);
+    cut->chunks = (int32_t)(time_of_two < time_of_one ? two : one);
+    return time_of_two < time_of_one ? time_of_two : time_of_one;
+}
+
+/**
+ * How a request is cut. With one part a row tile, the cache is read the fewest times. Where that
+ * leaves a block at most FLASH_SHORT key tiles, beginnings and ends take longer than the keys: then
+ * two and four parts are weighed too, as long as all of them run at once.
+ *
+ * @param split     plan and card
+ * @param pairs     Q H, at least 1
+ * @param key_tiles T
+ * @return the cut
+ */
+REF_INLINE struct flash_cut flash_cut_lengths(const struct flash_split *split, int32_t pairs,
+                                              int32_t key_tiles) {
+    struct flash_cut best = {(pairs + FLASH_ROWS - 1) / FLASH_ROWS, 1, key_tiles, 1};
+    uint32_t best_time = flash_set_chunks(split, flash_m16(pairs, 1, 0), &best);
+    int64_t together = (int64_t)best.row_tiles * split->expected_batch;
+    FLASH_ROLLED
+    for (int32_t parts = 2; parts <= FLASH_PARTS; parts *= 2) {
+        struct flash_cut cut = {best.row_tiles, parts, key_tiles, 1};
+        if (together * key_tiles > (int64_t)FLASH_SHORT * split->blocks ||
+            together * parts > split->blocks) {
+            break;
+        }
+        uint32_t time = flash_set_chunks(split, flash_m16(pairs, parts, 0), &cut);
         if (time < best_time) {
             best_time = time;
-            best = chunks;
+            best = cut;
         }
     }
-    return (int32_t)best;
+    return best;
 }
 
 /**
@@ -145,13 +210,12 @@ REF_INLINE int32_t flash_chunk_begin(const struct flash_cut *cut, int32_t chunk)
 REF_INLINE struct flash_cut flash_cut_request(const struct ref_attention *a,
                                               const struct flash_split *split, int32_t request,
                                               struct ref_row *row) {
-    struct flash_cut cut = {0, 0, 0};
+    struct flash_cut cut = {0, 0, 0, 0};
     row->request = request;
     row->num_nodes = 0;
     if (ref_request_bounds(a, request, row) == 0 && row->num_nodes > 0) {
-        cut.row_tiles = (row->num_nodes * a->num_heads + FLASH_ROWS - 1) / FLASH_ROWS;
-        cut.key_tiles = ((int32_t)flash_keys(a, row) + FLASH_KEYS - 1) / FLASH_KEYS;
-        cut.chunks = flash_chunks(split, cut.row_tiles, cut.key_tiles);
+        cut = flash_cut_lengths(split, row->num_nodes * a->num_heads,
+                                ((int32_t)flash_keys(a, row) + FLASH_KEYS - 1) / FLASH_KEYS);
     }
     return cut;
 }
@@ -160,7 +224,7 @@ REF_INLINE struct flash_cut flash_cut_request(const struct ref_attention *a,
 struct flash_layout {
     int64_t row_tiles;   /**< Largest number of row tiles of a run. */
     int64_t wave_tiles;  /**< Row tiles of a wave. */
-    int64_t wave_items;  /**< Largest number of items of a wave. */
+    int64_t wave_items;  /**< Largest number of row tiles times chunks of a wave. */
     int64_t mask_stride; /**< PARENTS: words of a row of the mask made of them; else 0. */
     int64_t places;      /**< Offset of struct flash_place [row_tiles]. */
     int64_t owners;      /**< Offset of int32 [R]: request that owns a row, or -1. */
@@ -171,7 +235,7 @@ struct flash_layout {
 };
 
 /**
- * Items of a number of row tiles: of a request of r row tiles and T key tiles, flash_chunks() makes
+ * Row tiles times chunks: of a request of r row tiles and T key tiles, flash_set_chunks makes
  * at most max(r, 2 blocks / expected), and at most max(r, sqrt(17 T r)); sqrt(17 T r) is at most
  * r + 17/4 T.
  *
@@ -225,6 +289,18 @@ REF_INLINE int32_t flash_workspace_layout(const struct ref_attention *a,
     layout->partials = layout->states + layout->wave_items * FLASH_ROWS * 8;
     layout->bytes = layout->partials + layout->wave_items * FLASH_PARTIAL_BYTES;
     return REF_OK;
+}
+
+/**
+ * Where a wave ends: the last one at the last row tile, behind which there are no places.
+ *
+ * @param layout of the run
+ * @param first  first row tile of the wave
+ * @return one past its last
+ */
+REF_INLINE int32_t flash_wave_end(const struct flash_layout *layout, int64_t first) {
+    int64_t end = first + layout->wave_tiles;
+    return (int32_t)(end < layout->row_tiles ? end : layout->row_tiles);
 }
 
 #endif

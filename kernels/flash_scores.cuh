@@ -1,40 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * The score warps of a flash block: S = Q K^T, mask, references, P.
+ * The score warps of a flash block: S = Q K^T; then P (flash_weights.cuh).
  *
- * Warp 2 p + h multiplies rows 32 p to 32 p + 31 by dimensions 288 h to 288 h + 287; its queries
- * stay in registers. The two warps of a pair then exchange halves of their partial scores, and warp
- * 2 p + h finishes rows 32 p + 16 h to 32 p + 16 h + 15, which are m16 tile 0 of its product. In an
- * m16 fragment a lane has rows lane / 4 and lane / 4 + 8, and keys 2 (lane % 4), + 1, + 8, + 9.
+ * Warp 2 p + h multiplies m16 tiles p and p + 2 of the row tile by dimensions 288 h to 288 h + 287;
+ * its queries stay in registers. The two warps of a pair then exchange halves of their partial
+ * scores, and warp 2 p + h finishes m16 tile p + 2 h, which is tile 0 of its product. Where the
+ * row tile has no m16 tile p + 2, both warps multiply m16 tile p, and warp 2 p finishes it; where
+ * it has no p either, the pair keeps time. In an m16 fragment a lane has rows lane / 4 and
+ * lane / 4 + 8, and keys 2 (lane % 4), + 1, + 8, + 9.
  */
 #ifndef KERNELS_FLASH_SCORES_CUH
 #define KERNELS_FLASH_SCORES_CUH
 
-#include "flash_block.cuh"
-
-/** A reference moves only if a score is so much larger: weights are at most 2^8. */
-#define FLASH_LAZY 8.0f
+#include "flash_weights.cuh"
 
 /** k16 steps whose queries are in registers. */
 #define FLASH_HELD_STEPS (FLASH_STEPS - FLASH_SHARED_STEPS)
 /** Steps by which keys are loaded ahead of their products. */
 #define FLASH_AHEAD 2
+/** Step of a tile's products at which the weights of the tile before are released. */
+#define FLASH_RELEASE_STEP 13
 
-/** What a lane keeps of the two rows that it finishes. */
-struct flash_rows {
-    float reference[2]; /**< Base 2: what is subtracted from scores. */
-    float sum[2];       /**< Of this lane's weights. */
-};
+/** The m16 tile of the row tile that a score warp finishes, if there is one. */
+static __device__ __forceinline__ int32_t flash_own_m16(int32_t warp) {
+    return warp / 2 + warp % 2 * 2;
+}
 
-/** A fragments of a warp's 32 rows: the first steps to registers, the others to shared memory. */
+/** A fragments of a warp's m16 tiles: the first steps to registers, the last to shared memory. */
 static __device__ __forceinline__ void flash_load_queries(const struct ref_attention &a,
                                                           struct flash_shared *shared, int32_t warp,
                                                           uint32_t held[FLASH_HELD_STEPS][2][4]) {
-    int32_t lane = (int32_t)threadIdx.x % 32;
+    int32_t lane = ptx_lane(); /* anew: there is no register to keep what follows from it */
     int32_t half = warp % 2;
+    /* The tile that the warp finishes comes first; of a single one, both warps have it there. */
+    int32_t swap = shared->work.m16 > warp / 2 + 2 ? half : 0;
     /* Each lane finds one of the 32 rows; then they are handed round. */
-    int32_t pair = shared->work.row_tile * FLASH_ROWS + warp / 2 * 32 + lane;
+    int32_t pair =
+        shared->work.first_pair + warp / 2 * FLASH_M16 + lane / 16 * 2 * FLASH_M16 + lane % 16;
     int32_t pairs = shared->work.nodes * a.num_heads;
     /* Past the last pair it is repeated: what comes of it is not stored. */
     pair = pair < pairs ? pair : pairs - 1;
@@ -48,7 +51,7 @@ static __device__ __forceinline__ void flash_load_queries(const struct ref_atten
     for (int32_t i = 0; i < 4; i++) {
         int32_t m = i / 2;
         int32_t high = i % 2;
-        int32_t source = (m ^ half) * 16 + high * 8 + lane / 4;
+        int32_t source = (m ^ swap) * 16 + high * 8 + lane / 4;
         const uint16_t *q = (const uint16_t *)__shfl_sync(0xffffffffu, (uint64_t)latent, source);
         const uint16_t *r = (const uint16_t *)__shfl_sync(0xffffffffu, (uint64_t)rope, source);
         q += half * FLASH_STEPS * 16 + lane % 4 * 2;
@@ -62,11 +65,12 @@ static __device__ __forceinline__ void flash_load_queries(const struct ref_atten
             int32_t dimension = is_rope ? rope_step * 16 : step * 16;
             uint32_t near = *(const uint32_t *)(from + dimension);
             uint32_t far = *(const uint32_t *)(from + dimension + 8);
-            if (step >= FLASH_SHARED_STEPS) {
-                held[step - FLASH_SHARED_STEPS][m][high] = near;
-                held[step - FLASH_SHARED_STEPS][m][high + 2] = far;
+            if (step < FLASH_HELD_STEPS) {
+                held[step][m][high] = near;
+                held[step][m][high + 2] = far;
             } else {
-                uint32_t *words = (uint32_t *)&shared->queries[warp][step][m][lane];
+                uint32_t *words =
+                    (uint32_t *)&shared->queries[warp][step - FLASH_HELD_STEPS][m][lane];
                 words[high] = near;
                 words[high + 2] = far;
             }
@@ -74,63 +78,32 @@ static __device__ __forceinline__ void flash_load_queries(const struct ref_atten
     }
 }
 
-/** Which of the 16 keys from `key` a node sees, a bit each; some are tree rows or absent. */
-static __device__ __forceinline__ uint32_t flash_visible(const struct ref_attention &a,
-                                                         const struct flash_work &work, int32_t key,
-                                                         int32_t node) {
-    int32_t present = work.keys - key;
-    uint32_t bits = present >= FLASH_KEYS ? 0xffffu : (1u << present) - 1;
-    if (node < 0) {
-        return bits;
-    }
-    int32_t shift = key - work.prefix;
-    int32_t first = shift > 0 ? shift : 0;
-    uint64_t nodes = 0;
-    if (a.mask_mode == REF_MASK_CHAIN) {
-        int32_t count = node + 1 - first;
-        nodes = count <= 0 ? 0 : count >= FLASH_KEYS ? 0xffffu : (1u << count) - 1;
-    } else if (a.mask_mode != REF_MASK_NONE) {
-        const uint32_t *words = a.mask_words + (work.first_row + node) * a.mask_stride_words;
-        int32_t word = first / 32;
-        nodes = words[word];
-        if (first % 32 > 16 && (word + 1) * 32 < work.nodes) {
-            nodes |= (uint64_t)words[word + 1] << 32;
-        }
-        nodes >>= first % 32;
-    }
-    if (shift < 0) {
-        nodes = nodes << -shift | ((1u << -shift) - 1);
-    }
-    return bits & (uint32_t)nodes;
-}
-
-/** Queries of the steps that are in shared memory. */
+/**
+ * The warp's partial scores of a key tile, of one m16 tile or both.
+ *
+ * @param shared of the block
+ * @param number of the key tile in the block
+ * @param warp   number of the score warp
+ * @param held   queries
+ * @param later  whether there is a tile before it, whose weights are released meanwhile
+ * @param never  false, as for ptx_keep_order
+ * @param score  [m16][n8] accumulators, filled
+ */
+template <int32_t m16>
 static __device__ __forceinline__ void
-flash_fetch_queries(const struct flash_shared *shared, int32_t warp,
-                    uint32_t query[FLASH_SHARED_STEPS][2][4]) {
+flash_multiply(struct flash_shared *shared, uint32_t number, int32_t warp,
+               const uint32_t held[FLASH_HELD_STEPS][2][4], bool later, bool never,
+               float score[2][2][4]) {
     int32_t lane = (int32_t)threadIdx.x % 32;
-#pragma unroll
-    for (int32_t i = 0; i < 2 * FLASH_SHARED_STEPS; i++) {
-        uint4 fragment = shared->queries[warp][i / 2][i % 2][lane];
-        query[i / 2][i % 2][0] = fragment.x;
-        query[i / 2][i % 2][1] = fragment.y;
-        query[i / 2][i % 2][2] = fragment.z;
-        query[i / 2][i % 2][3] = fragment.w;
-    }
-}
-
-/** The warp's partial scores of a key tile, [m16][n8]. */
-static __device__ __forceinline__ void
-flash_multiply(const unsigned char *keys, int32_t warp, const uint32_t held[FLASH_HELD_STEPS][2][4],
-               const uint32_t query[FLASH_SHARED_STEPS][2][4], bool never, float score[2][2][4]) {
-    int32_t lane = (int32_t)threadIdx.x % 32;
-    const unsigned char *row = keys + (lane % 8 + lane / 16 * 8) * FLASH_PITCH +
+    const unsigned char *row = shared->keys[number % FLASH_SLOTS] +
+                               (lane % 8 + lane / 16 * 8) * FLASH_PITCH +
                                (warp % 2 * FLASH_STEPS * 16 + lane / 8 % 2 * 8) * 2;
 #pragma unroll
     for (int32_t i = 0; i < 16; i++) {
         score[i / 8][i / 4 % 2][i % 4] = 0.0f;
     }
     uint32_t key[FLASH_AHEAD + 1][4];
+    uint32_t query[2][4];
 #pragma unroll
     for (int32_t step = 0; step < FLASH_AHEAD; step++) {
         ptx_ldmatrix(key[step], row + step * 32);
@@ -141,23 +114,35 @@ flash_multiply(const unsigned char *keys, int32_t warp, const uint32_t held[FLAS
             ptx_ldmatrix(key[(step + FLASH_AHEAD) % (FLASH_AHEAD + 1)],
                          row + (step + FLASH_AHEAD) * 32);
         }
-        /* Keeps the load ahead of the products: the compiler would sink it to its use. */
+#pragma unroll
+        for (int32_t m = 0; m < m16; m++) {
+            /* One step ahead, in the registers of keys that are no longer loaded ahead. */
+            if (step + 1 >= FLASH_HELD_STEPS && step + 1 < FLASH_STEPS) {
+                ptx_load_shared(query[m],
+                                &shared->queries[warp][step + 1 - FLASH_HELD_STEPS][m][lane]);
+            }
+        }
+        /* Keeps the loads ahead of the products: the compiler would sink them to their use. */
         ptx_keep_order(never);
+        if (step == FLASH_RELEASE_STEP && later && lane == 0) {
+            ptx_mbarrier_arrive(&shared->weighed[(number - 1) % FLASH_WEIGHTS]);
+        }
         const uint32_t *b = key[step % (FLASH_AHEAD + 1)];
 #pragma unroll
-        for (int32_t m = 0; m < 2; m++) {
-            const uint32_t *q = step < FLASH_SHARED_STEPS ? query[step % FLASH_SHARED_STEPS][m]
-                                                          : held[step - FLASH_SHARED_STEPS][m];
+        for (int32_t m = 0; m < m16; m++) {
+            const uint32_t *q =
+                step < FLASH_HELD_STEPS ? held[step % FLASH_HELD_STEPS][m] : query[m];
             ptx_mma(score[m][0], q, b[0], b[1]);
             ptx_mma(score[m][1], q, b[2], b[3]);
         }
     }
 }
 
-/** Sends the partner its half of the partial scores. */
+/** Sends the partner partial scores of the m16 tile that it finishes. */
 static __device__ __forceinline__ void flash_send(const float score[2][4],
                                                   struct flash_weights *weights, int32_t warp) {
-    float4 *target = (float4 *)weights->fragment[warp ^ 1] + (int32_t)threadIdx.x % 32;
+    float4 *target =
+        (float4 *)weights->fragment[flash_own_m16(warp ^ 1)] + (int32_t)threadIdx.x % 32;
     target[0] = make_float4(score[0][0], score[0][1], score[0][2], score[0][3]);
     target[32] = make_float4(score[1][0], score[1][1], score[1][2], score[1][3]);
 }
@@ -166,8 +151,8 @@ static __device__ __forceinline__ void flash_send(const float score[2][4],
 static __device__ __forceinline__ void flash_receive(const float score[2][4],
                                                      const struct flash_weights *weights,
                                                      int32_t warp, float raw[8]) {
-    ptx_named_barrier(FLASH_PAIR_BARRIER + (uint32_t)warp / 2, 64);
-    const float4 *source = (const float4 *)weights->fragment[warp] + (int32_t)threadIdx.x % 32;
+    const float4 *source =
+        (const float4 *)weights->fragment[flash_own_m16(warp)] + (int32_t)threadIdx.x % 32;
 #pragma unroll
     for (int32_t n = 0; n < 2; n++) {
         float4 other = source[n * 32];
@@ -178,182 +163,103 @@ static __device__ __forceinline__ void flash_receive(const float score[2][4],
     }
 }
 
-/** Moves references up where a score asks for it. Writes the factors of both rows. */
-static __device__ __forceinline__ uint32_t flash_move_references(const float score[8],
-                                                                 struct flash_rows *rows,
-                                                                 float *factor, int32_t lane) {
-    uint32_t moved = 0;
-#pragma unroll
-    for (int32_t r = 0; r < 2; r++) {
-        float maximum = fmaxf(fmaxf(score[2 * r], score[2 * r + 1]),
-                              fmaxf(score[4 + 2 * r], score[4 + 2 * r + 1]));
-        maximum = fmaxf(maximum, __shfl_xor_sync(0xffffffffu, maximum, 1));
-        maximum = fmaxf(maximum, __shfl_xor_sync(0xffffffffu, maximum, 2));
-        float scale = 1.0f;
-        if (maximum > rows->reference[r] + FLASH_LAZY) {
-            scale = ptx_exp2(rows->reference[r] - maximum);
-            rows->reference[r] = maximum;
-            rows->sum[r] *= scale;
-            moved = 1;
-        }
-        if (lane % 4 == 0) {
-            factor[lane / 4 + 8 * r] = scale;
-        }
-    }
-    return __any_sync(0xffffffffu, moved != 0) ? 1 : 0;
-}
-
-/** Whether a score is not finite, and by how much scores exceed their references. */
-static __device__ __forceinline__ bool flash_eventful(const float raw[8], const float score[8],
-                                                      const struct flash_rows *rows, bool *odd) {
-    /* 0 * x is NaN if x is not finite. */
-    float low = fmaf(raw[0], 0.0f, fmaf(raw[1], 0.0f, fmaf(raw[4], 0.0f, raw[5] * 0.0f)));
-    float high = fmaf(raw[2], 0.0f, fmaf(raw[3], 0.0f, fmaf(raw[6], 0.0f, raw[7] * 0.0f)));
-    float above =
-        fmaxf(fmaxf(fmaxf(score[0], score[1]), fmaxf(score[4], score[5])) - rows->reference[0],
-              fmaxf(fmaxf(score[2], score[3]), fmaxf(score[6], score[7])) - rows->reference[1]);
-    *odd = low + high != 0.0f;
-    return !(above <= FLASH_LAZY) || *odd;
-}
-
-/** Sets what a row does not see to -inf; some keys of the tile are tree rows or absent. */
-static __device__ __forceinline__ void flash_mask(const struct flash_launch &launch,
-                                                  const struct flash_work &work, int32_t warp,
-                                                  int32_t key, float score[8]) {
-    int32_t lane = (int32_t)threadIdx.x % 32;
-    if (launch.call.mask_mode == REF_MASK_PARENTS) {
-        ptx_grid_wait(); /* flash_own_rows makes the mask */
-    }
-    /* Each lane looks at one of the 16 rows; then they are handed round. */
-    int32_t node = (work.row_tile * FLASH_ROWS + warp * 16 + lane % 16) / launch.call.num_heads;
-    uint32_t visible = flash_visible(launch.call, work, key, node < work.nodes ? node : -1);
-#pragma unroll
-    for (int32_t r = 0; r < 2; r++) {
-        uint32_t bits = __shfl_sync(0xffffffffu, visible, lane / 4 + 8 * r) >> (lane % 4 * 2);
-#pragma unroll
-        for (int32_t i = 0; i < 4; i++) {
-            int32_t place = i % 2 + 2 * r + i / 2 * 4;
-            score[place] = bits >> (i % 2 + i / 2 * 8) & 1 ? score[place] : -INFINITY;
-        }
-    }
-}
-
 /**
- * Dot products to weights (place i is row i / 2 % 2), which go to the value warps.
+ * The key tiles of an item, by a score warp whose pair has one m16 tile or two.
  *
- * @param launch  the launch
- * @param work    the item
- * @param warp    number of the score warp
- * @param tile    number of the key tile in the request
- * @param masked  some keys of the tile are tree rows or absent
- * @param raw     dot products
- * @param weights the tile's
- * @param rows    references and sums, brought forward
+ * @param launch the launch
+ * @param shared of the block
+ * @param warp   number of the score warp
+ * @param held   queries
  */
-static __device__ __forceinline__ void flash_weigh(const struct flash_launch &launch,
-                                                   const struct flash_work &work, int32_t warp,
-                                                   int32_t tile, bool masked, const float raw[8],
-                                                   struct flash_weights *weights,
-                                                   struct flash_rows *rows) {
-    int32_t lane = (int32_t)threadIdx.x % 32;
-    float score[8];
-#pragma unroll
-    for (int32_t i = 0; i < 8; i++) {
-        score[i] = raw[i] * launch.scale;
-    }
-    if (masked) {
-        flash_mask(launch, work, warp, tile * FLASH_KEYS, score);
-    }
-    uint32_t event = 0;
-    bool odd;
-    if (__any_sync(0xffffffffu, flash_eventful(raw, score, rows, &odd))) {
-        event = flash_move_references(score, rows, weights->factor + warp * 16, lane);
-        event |= __any_sync(0xffffffffu, odd) ? 2 : 0;
-    }
-    float weight[8];
-#pragma unroll
-    for (int32_t i = 0; i < 8; i++) {
-        /* A row that has seen nothing has scores of -inf only. */
-        float reference = rows->reference[i / 2 % 2];
-        weight[i] = ptx_exp2(score[i] - (reference == -INFINITY ? 0.0f : reference));
-    }
-    weights->fragment[warp][lane] =
-        make_uint4(ptx_pack_bf16(weight[0], weight[1]), ptx_pack_bf16(weight[2], weight[3]),
-                   ptx_pack_bf16(weight[4], weight[5]), ptx_pack_bf16(weight[6], weight[7]));
-    if (lane == 0) {
-        weights->event[warp] = event;
-    }
-    rows->sum[0] += (weight[0] + weight[1]) + (weight[4] + weight[5]);
-    rows->sum[1] += (weight[2] + weight[3]) + (weight[6] + weight[7]);
-}
-
-/** Adds the lanes' sums of a row and stores reference and sum. */
-static __device__ __forceinline__ void flash_end_rows(const struct flash_launch &launch,
-                                                      const struct flash_work &work, int32_t warp,
-                                                      struct flash_rows *rows) {
-    int32_t lane = (int32_t)threadIdx.x % 32;
-#pragma unroll
-    for (int32_t r = 0; r < 2; r++) {
-        float sum = rows->sum[r];
-        sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-        sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        if (lane % 4 == 0) {
-            launch.states[(int64_t)work.partial * FLASH_ROWS + warp * 16 + lane / 4 + 8 * r] =
-                make_float2(rows->reference[r], sum);
-        }
-    }
-}
-
-/** A score warp's part of an item; `step` counts the key tiles of the block so far. */
-static __device__ __forceinline__ void flash_score_item(const struct flash_launch &launch,
-                                                        struct flash_shared *shared, int32_t warp,
-                                                        uint32_t step) {
+template <int32_t m16>
+static __device__ __forceinline__ void
+flash_score_tiles(const struct flash_launch &launch, struct flash_shared *shared, int32_t warp,
+                  const uint32_t held[FLASH_HELD_STEPS][2][4]) {
     const struct flash_work &work = shared->work;
-    uint32_t held[FLASH_HELD_STEPS][2][4];
+    uint32_t step = (uint32_t)flash_uniform((int32_t)work.step);
     struct flash_rows rows = {{-INFINITY, -INFINITY}, {0.0f, 0.0f}};
-    flash_load_queries(launch.call, shared, warp, held);
-    __syncwarp();
     int32_t end = flash_uniform(work.end_tile);
     int32_t first = flash_uniform(work.first_tile);
-    bool never = work.partial == INT32_MIN;
     /* Key tiles that hold prefix rows only. */
     int32_t whole = flash_uniform(work.prefix / FLASH_KEYS);
     int32_t lane = (int32_t)threadIdx.x % 32;
+    int32_t m = flash_own_m16(warp);
+    bool never = work.slab == INT32_MIN;
+    bool finishes = m16 == 2 || warp % 2 == 0;
+    bool full = false;
     for (int32_t tile = first; tile < end; tile++, step++) {
         struct flash_weights *weights = &shared->weights[step % FLASH_WEIGHTS];
         float score[2][2][4];
-        float raw[8];
-        uint32_t query[FLASH_SHARED_STEPS][2][4];
-        flash_fetch_queries(shared, warp, query);
-        ptx_mbarrier_wait(&shared->full[step % FLASH_SLOTS], step / FLASH_SLOTS % 2);
-        flash_multiply(shared->keys[step % FLASH_SLOTS], warp, held, query, never, score);
+        if (!full) {
+            ptx_mbarrier_wait(&shared->full[step % FLASH_SLOTS], step / FLASH_SLOTS % 2);
+        }
+        /* The values of a tile begin when most of the scores of the next are made: so they use the
+         * tensor cores while these warps make weights. */
+        flash_multiply<m16>(shared, step, warp, held, tile > first, never, score);
         /* The values of a tile begin when the scores of the next are made: so they use the tensor
          * cores while these warps make weights. */
-        if (tile > first && lane == 0) {
-            ptx_mbarrier_arrive(&shared->weighed[(step - 1) % FLASH_WEIGHTS]);
+        if (m16 == 2 || !finishes) {
+            flash_send(score[m16 - 1], weights, warp);
         }
-        flash_send(score[1], weights, warp);
-        flash_receive(score[0], weights, warp, raw);
-        flash_weigh(launch, work, warp, tile, tile >= whole, raw, weights, &rows);
+        /* Asked before the weights are made: the answer takes a while. */
+        full = ptx_mbarrier_test(&shared->full[(step + 1) % FLASH_SLOTS],
+                                 (step + 1) / FLASH_SLOTS % 2);
+        ptx_named_barrier(FLASH_PAIR_BARRIER + (uint32_t)warp / 2, 64);
+        if (finishes) {
+            float raw[8];
+            flash_receive(score[0], weights, warp, raw);
+            flash_weigh(launch, work, m, tile, tile >= whole, raw, weights, &rows);
+        } else if (lane == 0) {
+            weights->event[m] = 0;
+        }
         __syncwarp();
     }
     if (lane == 0 && end > first) { /* there are items without keys */
         ptx_mbarrier_arrive(&shared->weighed[(step - 1) % FLASH_WEIGHTS]);
     }
-    flash_end_rows(launch, work, warp, &rows);
+    if (finishes) {
+        flash_end_rows(launch, work, m, &rows);
+    }
+}
+
+/** The key tiles of an item, by a score warp whose pair has no m16 tile. */
+static __device__ __forceinline__ void flash_skip_tiles(struct flash_shared *shared, int32_t warp) {
+    uint32_t step = (uint32_t)flash_uniform((int32_t)shared->work.step);
+    uint32_t count = (uint32_t)flash_uniform(shared->work.end_tile - shared->work.first_tile);
+    for (uint32_t end = step + count; step < end; step++) {
+        ptx_mbarrier_wait(&shared->full[step % FLASH_SLOTS], step / FLASH_SLOTS % 2);
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) {
+            shared->weights[step % FLASH_WEIGHTS].event[flash_own_m16(warp)] = 0;
+            ptx_mbarrier_arrive(&shared->weighed[step % FLASH_WEIGHTS]);
+        }
+    }
+}
+
+/** A score warp's part of an item. */
+static __device__ __forceinline__ void flash_score_item(const struct flash_launch &launch,
+                                                        struct flash_shared *shared, int32_t warp) {
+    int32_t m16 = flash_uniform(shared->work.m16) - warp / 2;
+    if (m16 <= 0) {
+        flash_skip_tiles(shared, warp);
+        return;
+    }
+    uint32_t held[FLASH_HELD_STEPS][2][4];
+    flash_load_queries(launch.call, shared, warp, held);
+    __syncwarp();
+    if (m16 > 2) {
+        flash_score_tiles<2>(launch, shared, warp, held);
+    } else {
+        flash_score_tiles<1>(launch, shared, warp, held);
+    }
 }
 
 /** A score warp's whole life. */
 static __device__ __forceinline__ void
 flash_score_items(const struct flash_launch &launch, struct flash_shared *shared, int32_t warp) {
-    uint32_t step = 0;
-    for (;;) {
+    while (shared->work.slab >= 0) {
+        flash_score_item(launch, shared, warp);
         flash_meet();
-        if (shared->work.partial < 0) {
-            break;
-        }
-        flash_score_item(launch, shared, warp, step);
-        step += (uint32_t)flash_uniform(shared->work.end_tile - shared->work.first_tile);
         flash_meet();
     }
 }

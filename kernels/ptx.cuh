@@ -2,8 +2,9 @@
 /**
  * @file
  * All inline PTX of the project. Every function has a twin in tests/simt/simt_ptx.h, which keeps
- * the instruction's rules of visibility; what an instruction does is the PTX ISA's text, what is
- * said here is what the kernels rely on.
+ * the instruction's rules of visibility, with two exceptions: that a fence must separate generic
+ * stores of data from a later bulk copy to their place, and what griddepcontrol lets overlap. What
+ * an instruction does is the PTX ISA's text, what is said here is what the kernels rely on.
  *
  * Shared-memory pointers are ordinary pointers; they are turned into shared addresses here.
  */
@@ -14,6 +15,14 @@
 #include <stdint.h>
 
 #ifdef __CUDACC__
+
+/** Number of this lane, read anew at each call: for places where a register kept would be one too
+ * many. */
+static __device__ __forceinline__ int32_t ptx_lane() {
+    uint32_t lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return (int32_t)lane;
+}
 
 /** Address of a pointer to shared memory within its window. */
 static __device__ __forceinline__ uint32_t ptx_shared(const void *pointer) {
@@ -40,9 +49,16 @@ static __device__ __forceinline__ void ptx_ldmatrix_trans(uint32_t r[4], const v
 
 /** 16 bytes of shared memory, loaded anew at each call. */
 static __device__ __forceinline__ void ptx_load_shared(uint32_t r[4], const void *pointer) {
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(ptx_shared(pointer)));
+}
+
+/** Shared address of 16 bytes: a multiple of 16, in a way that the compiler does not know. */
+static __device__ __forceinline__ uint32_t ptx_opaque(const void *pointer) {
+    uint32_t address = ptx_shared(pointer);
+    asm volatile("" : "+r"(address));
+    return address;
 }
 
 /**
@@ -167,7 +183,7 @@ template <int registers> static __device__ __forceinline__ void ptx_fewer_regist
  * Ends a basic block: a branch to the end of the thread that is never taken. The compiler moves no
  * instruction across it, where it would sink loads to their uses otherwise.
  *
- * @param never false, in a way that the compiler does not know
+ * @param never false, in a way that the compiler does not know, and not from an earlier call
  */
 static __device__ __forceinline__ void ptx_keep_order(bool never) {
     if (never) {

@@ -70,7 +70,7 @@ static void flash_score(const struct ref_attention *a, int64_t index, int32_t he
 }
 
 /** eq-flash-weight: the error of t of each token becomes eta of its weight. */
-static void flash_weights(const struct flash_split *split, int64_t tokens, double maximum,
+static void flash_weights(const struct flash_bound_limits *limits, int64_t tokens, double maximum,
                           const struct flash_scratch *s) {
     double top = 0.0;
     for (int64_t v = 0; v < tokens; v++) {
@@ -84,7 +84,7 @@ static void flash_weights(const struct flash_split *split, int64_t tokens, doubl
             continue;
         }
         double span = maximum - s->score[v] + 2.0 * (LAZY + top + s->error[v]);
-        double changes = (double)split->tiles;
+        double changes = (double)limits->tiles;
         if (fabs(maximum) + span < EXACT_SUM) {
             changes = fmin(changes, span / LAZY);
         }
@@ -116,10 +116,10 @@ static void flash_columns(const struct ref_attention *a, const struct ref_row *r
 }
 
 /** eq-flash-o and eq-flash-lse for one head, from t and its errors. */
-static void flash_head(const struct ref_attention *a, const struct flash_split *split,
+static void flash_head(const struct ref_attention *a, const struct flash_bound_limits *limits,
                        const struct ref_row *row, int64_t tokens, double maximum,
                        const struct flash_scratch *s, double *o_bound, double *lse_bound) {
-    flash_weights(split, tokens, maximum, s);
+    flash_weights(limits, tokens, maximum, s);
     double total = 0.0;
     double eta_total = 0.0;
     for (int64_t v = 0; v < tokens; v++) {
@@ -127,8 +127,8 @@ static void flash_head(const struct ref_attention *a, const struct flash_split *
         total += weight;
         eta_total += s->score[v] > -INFINITY ? weight * s->error[v] + FLUSHED : 0.0;
     }
-    double tiles = (double)split->tiles;
-    double chunks = (double)split->chunks;
+    double tiles = (double)limits->tiles;
+    double chunks = (double)limits->chunks;
     double gamma = canonical_gamma(LANE_COLUMNS * tiles + SUM_SHUFFLES + chunks + 1.0);
     double rho = eta_total / total * (1.0 + gamma) + gamma;
     double slack = rho < 1.0 ? 1.0 / (1.0 - rho) : INFINITY;
@@ -160,12 +160,13 @@ static int64_t tiles_of(int64_t prefix, int64_t nodes) {
 }
 
 /** One owned row, every head. */
-static void flash_row(const struct ref_attention *a, const struct flash_split *most, int64_t index,
-                      const struct ref_row *row, int32_t visible, const struct flash_scratch *s,
-                      double *o_bound, double *lse_bound) {
+static void flash_row(const struct ref_attention *a, const struct flash_bound_limits *most,
+                      int64_t index, const struct ref_row *row, int32_t visible,
+                      const struct flash_scratch *s, double *o_bound, double *lse_bound) {
     int64_t tokens = row->prefix_len + visible;
     int64_t tiles = tiles_of(row->prefix_len, row->num_nodes);
-    const struct flash_split split = {most->chunks, tiles < most->tiles ? tiles : most->tiles};
+    const struct flash_bound_limits limits = {most->chunks,
+                                              tiles < most->tiles ? tiles : most->tiles};
     for (int32_t h = 0; h < a->num_heads; h++) {
         double maximum = -INFINITY;
         int not_a_number = 0;
@@ -178,20 +179,20 @@ static void flash_row(const struct ref_attention *a, const struct flash_split *m
             maximum = s->score[v] > maximum ? s->score[v] : maximum;
         }
         if (!not_a_number && maximum > -INFINITY) {
-            flash_head(a, &split, row, tokens, maximum, s, o_bound + (int64_t)h * a->latent_dim,
+            flash_head(a, &limits, row, tokens, maximum, s, o_bound + (int64_t)h * a->latent_dim,
                        lse_bound + h);
         }
     }
 }
 
-struct flash_split flash_split_of(const struct ref_attention *call) {
+struct flash_bound_limits flash_bound_limits_of(const struct ref_attention *call) {
     int64_t tiles = tiles_of(call->max_prefix_len, call->max_nodes);
-    return (struct flash_split){FLASH_MAX_CHUNKS, tiles};
+    return (struct flash_bound_limits){FLASH_MAX_CHUNKS, tiles};
 }
 
-int32_t attention_bound_flash_f64(const struct ref_attention *call, const struct flash_split *split,
-                                  const int64_t *rows, int64_t row_count, double *o_bound,
-                                  double *lse_bound) {
+int32_t attention_bound_flash_f64(const struct ref_attention *call,
+                                  const struct flash_bound_limits *limits, const int64_t *rows,
+                                  int64_t row_count, double *o_bound, double *lse_bound) {
     size_t tokens = (size_t)(call->max_prefix_len + call->max_nodes);
     size_t latent = (size_t)call->latent_dim;
     int32_t *nodes = malloc((size_t)call->max_nodes * sizeof *nodes);
@@ -217,7 +218,7 @@ int32_t attention_bound_flash_f64(const struct ref_attention *call, const struct
         struct ref_row row = ref_find_row(call, index);
         int32_t visible = row.request < 0 ? -1 : ref_visible_nodes(call, &row, nodes);
         if (visible >= 0) {
-            flash_row(call, split, index, &row, visible, &s, o, lse);
+            flash_row(call, limits, index, &row, visible, &s, o, lse);
         }
     }
     free(nodes);

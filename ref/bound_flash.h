@@ -22,20 +22,20 @@
 /** Absolute error of one mma where addends or sums underflow. */
 #define FLASH_MMA_TINY 0x1p-144
 
-/** How the cache is split; an upper bound of both numbers is enough. */
-struct flash_split {
+/** What the bound assumes of the split of the cache: upper bounds of two numbers. */
+struct flash_bound_limits {
     int64_t chunks; /**< Most chunks of a row, at least 1. */
     int64_t tiles;  /**< Most tiles of a chunk, at least 1. */
 };
 
 /**
- * A split that bounds every split of a call: all of its chunks, all tokens in one of them. The
- * prefix and the tree may each end in a tile that is not full.
+ * Limits that hold for every split of a call: FLASH_MAX_CHUNKS chunks, and all tokens in one of
+ * them. The prefix and the tree may each end in a tile that is not full.
  *
  * @param call the call; its limits are read
- * @return the split
+ * @return the limits
  */
-struct flash_split flash_split_of(const struct ref_attention *call);
+struct flash_bound_limits flash_bound_limits_of(const struct ref_attention *call);
 
 /**
  * Bounds |flash - exact| of every element of o and lse of some query rows. Rows that are empty get
@@ -43,15 +43,15 @@ struct flash_split flash_split_of(const struct ref_attention *call);
  * of absolute terms of the scores, times max(1, scale log2 e), are below 2^127.
  *
  * @param call      the call, host pointers; outputs are not read
- * @param split     how the cache is split
+ * @param limits    of the split of the cache
  * @param rows      [row_count] query rows, or NULL for rows 0 to row_count - 1
  * @param row_count how many
  * @param o_bound   [row_count,H,L] output
  * @param lse_bound [row_count,H] output
  * @return REF_OK or REF_OUT_OF_MEMORY
  */
-int32_t attention_bound_flash_f64(const struct ref_attention *call, const struct flash_split *split,
-                                  const int64_t *rows, int64_t row_count, double *o_bound,
-                                  double *lse_bound);
+int32_t attention_bound_flash_f64(const struct ref_attention *call,
+                                  const struct flash_bound_limits *limits, const int64_t *rows,
+                                  int64_t row_count, double *o_bound, double *lse_bound);
 
 #endif

@@ -2,7 +2,7 @@
 /**
  * @file
  * Rows, requests, visible nodes and slots (spec/tree_and_mask.md, spec/paged_rows.md), shared by
- * the reference and the naive kernel.
+ * the reference, its bounds, the naive kernel and the flash kernel.
  */
 #ifndef REF_ROWS_H
 #define REF_ROWS_H
@@ -30,21 +30,24 @@ REF_INLINE uint32_t ref_request_bounds(const struct ref_attention *a, int32_t re
                                        struct ref_row *row) {
     int64_t begin = a->node_indptr[request];
     int64_t end = a->node_indptr[request + 1];
+    int64_t prefix_len;
+    if (a->addressing == REF_ADDRESSING_CSR) {
+        int64_t start = ref_load_index(a->indptr, a->length_dtype, request);
+        int64_t stop = ref_load_index(a->indptr, a->length_dtype, request + 1);
+        prefix_len = start < 0 || stop < start ? -1 : stop - start;
+    } else {
+        prefix_len = ref_load_index(a->prefix_len, a->length_dtype, request);
+    }
     if (begin < 0 || end < begin || end > a->row_capacity) {
         return REF_REQUEST_ROWS;
     }
     row->first_row = begin;
     row->num_nodes = (int32_t)(end - begin);
-    if (a->addressing == REF_ADDRESSING_CSR) {
-        int64_t start = ref_load_index(a->indptr, a->length_dtype, request);
-        int64_t stop = ref_load_index(a->indptr, a->length_dtype, request + 1);
-        row->prefix_len = start < 0 || stop < start ? -1 : stop - start;
-        /* With no list of their own, the tree's slots come last in this one. */
-        if (row->prefix_len >= 0 && a->tree_slots == NULL && a->mask_mode != REF_MASK_NONE) {
-            row->prefix_len -= row->num_nodes;
-        }
-    } else {
-        row->prefix_len = ref_load_index(a->prefix_len, a->length_dtype, request);
+    row->prefix_len = prefix_len;
+    /* With no list of their own, the tree's slots come last in this one. */
+    if (a->addressing == REF_ADDRESSING_CSR && prefix_len >= 0 && a->tree_slots == NULL &&
+        a->mask_mode != REF_MASK_NONE) {
+        row->prefix_len -= row->num_nodes;
     }
     uint32_t status = row->num_nodes > a->max_nodes ? REF_REQUEST_NODES : 0;
     if (row->prefix_len < 0 || row->prefix_len > a->max_prefix_len) {

@@ -126,7 +126,7 @@ static void model_tile(struct model *m, const float *t, const int64_t *slots, in
     if (!(maximum > -INFINITY)) {
         return;
     }
-    if (!(maximum <= m->reference + LAZY)) {
+    if (maximum - m->reference > LAZY) {
         float factor = m->reference > -INFINITY ? model_ex2(m->reference - maximum) : 0.0f;
         m->reference = maximum;
         m->sum *= factor;

@@ -3,7 +3,9 @@
  * @file
  * The arithmetic of the flash kernel on the host, right or wrong in one chosen way: chains of mma,
  * a lazy maximum a tile, bfloat16 weights, chunks and their combination. It shows that the bound of
- * spec/numerics.md holds for that arithmetic, and that it rejects what is wrong.
+ * spec/numerics.md holds for that arithmetic, and that it rejects what is wrong. Unlike the kernel
+ * it adds a row's weights and chunks one after the other, and begins a new tile with the tree: the
+ * bound covers either.
  */
 #ifndef TESTS_FLASH_MODEL_H
 #define TESTS_FLASH_MODEL_H

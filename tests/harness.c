@@ -67,10 +67,10 @@ static void permit_nan(const struct ref_attention *a, int64_t row, int64_t slot,
 
 void harness_expect_flash(const struct test_problem *problem, struct harness_expected *e) {
     const struct ref_attention *a = &problem->call;
-    const struct flash_split split = flash_split_of(a);
+    const struct flash_bound_limits limits = flash_bound_limits_of(a);
     expect_truth(problem, e);
     need_bounds(
-        attention_bound_flash_f64(a, &split, NULL, a->row_capacity, e->o_bound, e->lse_bound));
+        attention_bound_flash_f64(a, &limits, NULL, a->row_capacity, e->o_bound, e->lse_bound));
     e->nan_permitted = test_calloc((size_t)(a->row_capacity * a->num_heads * a->latent_dim));
     for (int32_t b = 0; b < a->batch; b++) {
         struct truth_request q;

@@ -115,6 +115,20 @@ int test_affordable(const struct test_implementation *implementation,
            (test_scale_is_small() ? TEST_EMULATED_WORK_SMALL : TEST_EMULATED_WORK);
 }
 
+void test_poison(int32_t poison, unsigned char *memory, size_t bytes) {
+    static uint64_t runs = 0;
+    uint32_t words[1021]; /* a prime: no structure has such a period */
+    int nan = poison == TEST_POISON_IN_TURN ? runs % 2 == 0 : poison == TEST_POISON_NAN;
+    uint64_t most = 2 + runs / 2 % 3;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        words[i] = nan ? UINT32_MAX : (uint32_t)(test_hash(test_seed(), 8, runs, i) % most);
+    }
+    for (size_t at = 0; at < bytes; at += sizeof words) {
+        memcpy(memory + at, words, bytes - at < sizeof words ? bytes - at : sizeof words);
+    }
+    runs++;
+}
+
 int test_session_open(const struct test_implementation *implementation,
                       struct test_session *session) {
     memset(session, 0, sizeof *session);

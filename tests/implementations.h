@@ -82,10 +82,19 @@ int test_affordable(const struct test_implementation *implementation,
  */
 int test_takes(const struct test_implementation *implementation, const struct ref_attention *call);
 
+/** What the workspace holds before a run, which must not matter. */
+enum test_poison {
+    TEST_POISON_IN_TURN = 0, /**< The two below, from run to run of a process. */
+    TEST_POISON_NAN = 1,     /**< 0xff: every float is a NaN, every integer -1. */
+    TEST_POISON_COUNTS = 2   /**< Integers of 0 to 3, others in each run: what is taken for a number
+                                  of requests, rows or items looks right. */
+};
+
 /** An implementation with its context. Open it inside a test: CUDA does not survive a fork. */
 struct test_session {
     const struct test_implementation *implementation; /**< What runs. */
     kdtr_context *context;                            /**< NULL for host_run. */
+    int32_t poison;                                   /**< enum test_poison, of the next runs. */
     char text[300];                                   /**< Why the last call failed. */
 };
 
@@ -101,6 +110,15 @@ int test_session_open(const struct test_implementation *implementation,
 
 /** Closes a session. @param session an open session */
 void test_session_close(struct test_session *session);
+
+/**
+ * Poisons a workspace.
+ *
+ * @param poison enum test_poison
+ * @param memory the workspace, on the host
+ * @param bytes  its size
+ */
+void test_poison(int32_t poison, unsigned char *memory, size_t bytes);
 
 /** What a run gave, widened to float32 and without strides. */
 struct test_outputs {

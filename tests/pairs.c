@@ -6,6 +6,7 @@
  */
 #include "pairs.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,8 @@ enum {
     EXPECTED,
     FACTORS
 };
+
+static_assert((int)FACTORS == (int)PAIRS_FACTORS, "factors");
 
 /** Most levels of a factor. */
 #define MOST_LEVELS 12
@@ -166,6 +169,7 @@ static void add(coverage done, const int32_t pair[4], int64_t limit, struct pair
     complete(done, (uint64_t)list->count, limit, level);
     list->covered += mark(done, level);
     list->work[list->count] = work_of(level);
+    memcpy(list->levels[list->count], level, sizeof level);
     describe(level, &list->cases[list->count], list->names[list->count], sizeof list->names[0]);
     list->count++;
 }
@@ -191,4 +195,14 @@ void pairs_make(int64_t low, int64_t high, struct pairs_list *list) {
             return;
         }
     }
+}
+
+int32_t pairs_covered(const struct pairs_list *list, int32_t first, int32_t step) {
+    static coverage done;
+    int32_t pairs = 0;
+    memset(done, 0, sizeof done);
+    for (int32_t i = first; i < list->count; i += step) {
+        pairs += mark(done, list->levels[i]);
+    }
+    return pairs;
 }

@@ -11,6 +11,8 @@
 
 /** Most cases of a list. */
 #define PAIRS_MOST 512
+/** Factors that are combined. */
+#define PAIRS_FACTORS 11
 
 /** A list of cases. */
 struct pairs_list {
@@ -20,6 +22,7 @@ struct pairs_list {
     struct test_case cases[PAIRS_MOST]; /**< The cases; their names point into `names`. */
     int64_t work[PAIRS_MOST];           /**< (N + Q) H Q of the request that the factors shape. */
     char names[PAIRS_MOST][120];        /**< Their levels. */
+    int32_t levels[PAIRS_MOST][PAIRS_FACTORS]; /**< The same as numbers. */
 };
 
 /**
@@ -31,5 +34,15 @@ struct pairs_list {
  * @param list filled
  */
 void pairs_make(int64_t low, int64_t high, struct pairs_list *list);
+
+/**
+ * How many pairs some of the cases hold.
+ *
+ * @param list  from pairs_make
+ * @param first number of a case
+ * @param step  the cases are first, first + step, ...
+ * @return number of pairs
+ */
+int32_t pairs_covered(const struct pairs_list *list, int32_t first, int32_t step);
 
 #endif

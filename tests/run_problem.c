@@ -13,7 +13,7 @@
 #define GUARD_BYTES 256
 /** What guards and gaps hold. */
 #define GUARD_BYTE 0xa5
-/** What outputs and workspace hold before a run: every float of it is a NaN. */
+/** What outputs hold before a run: every float of it is a NaN. For the workspace: test_poison(). */
 #define POISON_BYTE 0xff
 /** A bit that device_status has before the run: bits are ORed in, so it must still be there. */
 #define STATUS_BEFORE 0x40000000u
@@ -261,7 +261,7 @@ static int launch(struct staging *s) {
     if (make_guarded(s, bytes, &s->workspace)) {
         return 1;
     }
-    memset(s->workspace.image + GUARD_BYTES, POISON_BYTE, bytes);
+    test_poison(s->session->poison, s->workspace.image + GUARD_BYTES, bytes);
     kdtr_run_args args = args_of(s);
     if (upload(s, &s->workspace) ||
         failed(s, kdtr_run(s->plan, &args, s->workspace.device + GUARD_BYTES, bytes, NULL, &error),

@@ -126,7 +126,7 @@ static int32_t bound_flash(kdtr_error *error) {
     static const int32_t rows[2] = {0, 1};
     static const int32_t length = 0;
     const float number = 1.0f;
-    const struct flash_split split = {1, 1};
+    const struct flash_bound_limits limits = {1, 1};
     const struct ref_attention call = {.batch = 1,
                                        .num_heads = 1,
                                        .latent_dim = 1,
@@ -145,7 +145,7 @@ static int32_t bound_flash(kdtr_error *error) {
                                        .prefix_len = &length,
                                        .node_indptr = rows};
     struct ref_error cause = {.text = "no memory"};
-    int32_t status = attention_bound_flash_f64(&call, &split, NULL, 1, w.o_bound, w.lse_bound);
+    int32_t status = attention_bound_flash_f64(&call, &limits, NULL, 1, w.o_bound, w.lse_bound);
     w.result = NULL;
     cause.code = status;
     copy_error(error, &cause);

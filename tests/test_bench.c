@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "check_main.h"
+#include "gpu_schedule.h"
 #include "gpu_statistics.h"
 #include "gpu_truth.h"
 #include "measure_value.h"
@@ -44,7 +45,7 @@ static int32_t count_rows(const struct bench_row *rows, int32_t count, int32_t i
 
 START_TEST(points_table) {
     struct bench_row rows[BENCH_MAX_ROWS];
-    const int32_t flash = BENCH_IMPLEMENTATION_FLASH;
+    const int32_t flash = KDTR_IMPLEMENTATION_FLASH;
     int32_t count = bench_list_rows(&everything, rows);
     ck_assert_int_eq(
         count_rows(rows, count, flash, BENCH_RANDOM, KDTR_MASK_PACKED, BENCH_ROW_ELEMENTS), 14);
@@ -130,7 +131,7 @@ START_TEST(limits_committed) {
         if (limit != NULL) {
             ck_assert(limit->at_most_us > limit->aim_us);
             ck_assert_int_eq(rows[i].layout, BENCH_RANDOM);
-            ck_assert_int_eq(rows[i].implementation, BENCH_IMPLEMENTATION_FLASH);
+            ck_assert_int_eq(rows[i].implementation, KDTR_IMPLEMENTATION_FLASH);
             found += rows[i].mask_mode == KDTR_MASK_PACKED;
         }
     }
@@ -194,6 +195,25 @@ START_TEST(statistics_floor) {
     row.point.prefix = 997;
     us = bench_floor_us(&row, &c);
     ck_assert(us > 139.26 && us < 139.27);
+}
+END_TEST
+
+START_TEST(schedule_of_a_row) {
+    struct bench_row row = {{1, 8, 8, 200000}, 0, 0, KDTR_MASK_PACKED, BENCH_ROW_ELEMENTS};
+    struct bench_schedule s;
+    bench_schedule_row(&row, 132, &s);
+    ck_assert(s.row_tiles == 1 && s.chunks == 132 && s.items == 132 && s.waves == 1);
+    ck_assert_int_gt(s.workspace_bytes, 132 * 64 * 512 * 4);
+    /* Sixteen requests at once share the blocks. */
+    row.point = (struct bench_point){16, 8, 8, 4096};
+    bench_schedule_row(&row, 132, &s);
+    ck_assert(s.row_tiles == 16 && s.chunks > 1 && s.items == 16 * s.chunks && s.items <= 264);
+    /* Row tiles beyond what the workspace may hold. */
+    row.point = (struct bench_point){1, 128, 1025, 100};
+    bench_schedule_row(&row, 132, &s);
+    ck_assert(s.row_tiles == 2050 && s.chunks == 1 && s.items == 2050 && s.waves > 1);
+    bench_schedule_row(&row, 0, &s);
+    ck_assert(s.row_tiles == 0 && s.workspace_bytes == 0);
 }
 END_TEST
 
@@ -302,10 +322,8 @@ START_TEST(truth_meets_the_reference) {
         struct bench_error e = bench_compare(pairs, 4, H, c->o[0]);
         ck_assert(e.relative_error > 0.0 && e.relative_error < BENCH_RELATIVE_LIMIT);
         ck_assert(e.max_abs_error > 0.0 && e.max_abs_error < 0.0625);
-        for (int32_t i = 0; i < 4; i++) {
-            double lse = c->lse[pairs[i].row * H + pairs[i].head];
-            ck_assert(fabs(lse - pairs[i].lse) < BENCH_RELATIVE_LIMIT);
-        }
+        double lse_error = bench_compare_lse(pairs, 4, H, c->lse);
+        ck_assert(lse_error > 0.0 && lse_error < BENCH_LSE_LIMIT);
     }
     free(c);
 }
@@ -321,11 +339,18 @@ START_TEST(truth_notices_errors) {
     o[77] = 0x7fc0;
     struct bench_error e = bench_compare(pairs, 2, H, c->o[0]);
     ck_assert(isnan(e.relative_error) && isnan(e.max_abs_error));
+    float *lse = &c->lse[5 * H];
+    ck_assert(bench_compare_lse(pairs, 2, H, c->lse) <= BENCH_LSE_LIMIT);
+    *lse += 4.0f * (float)BENCH_LSE_LIMIT;
+    ck_assert(!(bench_compare_lse(pairs, 2, H, c->lse) <= BENCH_LSE_LIMIT));
+    *lse = NAN;
+    ck_assert(!(bench_compare_lse(pairs, 2, H, c->lse) <= BENCH_LSE_LIMIT));
     /* One node too many, one cache row exchanged. */
     run_reference(c);
     c->mask_words[40 * WORDS] ^= 1u << 2;
     ck_assert_int_eq(bench_truth(&c->problem, pairs, 2, 2), 0);
     ck_assert(!(bench_compare(pairs, 2, H, c->o[0]).relative_error <= BENCH_RELATIVE_LIMIT));
+    ck_assert(!(bench_compare_lse(pairs, 2, H, c->lse) <= BENCH_LSE_LIMIT));
     c->mask_words[40 * WORDS] ^= 1u << 2;
     c->slots[N] = c->slots[N + 1];
     ck_assert_int_eq(bench_truth(&c->problem, pairs, 2, 2), 0);
@@ -348,6 +373,7 @@ static Suite *bench_suite(void) {
     tcase_add_test(tcase, statistics_quartiles);
     tcase_add_test(tcase, statistics_interpolate);
     tcase_add_test(tcase, statistics_floor);
+    tcase_add_test(tcase, schedule_of_a_row);
     tcase_add_test(tcase, truth_meets_the_reference);
     tcase_add_test(tcase, truth_notices_errors);
     return suite;

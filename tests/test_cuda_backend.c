@@ -172,23 +172,119 @@ START_TEST(runs_that_the_flash_kernel_refuses) {
     for (int32_t i = 0; i < 4; i++) {
         kdtr_run_args args = good;
         const void **places[] = {&args.q_latent, &args.q_rope, &args.kv_latent, &args.kv_rope};
-        *places[i] = memory + 8;
+        *places[i] = memory + (i < 2 ? 2 : 8);
         misaligned(plan, &args, workspace, pointers[i]);
         args = good;
         int64_t *rows[] = {&args.q_latent_stride[0], &args.q_rope_stride[0], &args.kv_latent_stride,
                            &args.kv_rope_stride};
-        *rows[i] += 4;
+        *rows[i] += i < 2 ? 1 : 4;
         misaligned(plan, &args, workspace, strides[i]);
     }
     for (int32_t i = 0; i < 2; i++) {
         kdtr_run_args args = good;
-        *(i == 0 ? &args.q_latent_stride[1] : &args.q_rope_stride[1]) += 4;
+        *(i == 0 ? &args.q_latent_stride[1] : &args.q_rope_stride[1]) += 1;
         args.q_latent_stride[0] = args.q_rope_stride[0] = 2048;
         misaligned(plan, &args, workspace, strides[i]);
     }
     kdtr_memory_free(context, memory);
     kdtr_memory_free(context, workspace);
     kdtr_plan_destroy(plan);
+    kdtr_context_destroy(context);
+}
+END_TEST
+
+/** What a small call reads and writes: a prefix of three, a chain of three, two heads. */
+struct small_call {
+    uint16_t kv[6][576];     /**< The pool. */
+    uint16_t q[2][4 * 1200]; /**< Queries in two layouts. */
+    float o[2][4][2][512];   /**< Output of each. */
+    int32_t node_indptr[2];  /**< 0, 3 */
+    int32_t indptr[2];       /**< 0, 6 */
+    int32_t slots[6];        /**< 0 to 5 */
+};
+
+/** Where the second layout has its queries: 4 bytes off, with strides of two elements more. */
+static const int64_t first_element[] = {0, 2};
+static const int64_t head_stride[] = {576, 578};
+static const int64_t row_stride[] = {1152, 1158};
+
+static void fill_small_call(struct small_call *s) {
+    memset(s, 0, sizeof *s);
+    s->node_indptr[1] = 3;
+    s->indptr[1] = 6;
+    for (int32_t i = 0; i < 6; i++) {
+        s->slots[i] = i;
+    }
+    for (int32_t i = 0; i < 6 * 576; i++) {
+        s->kv[i / 576][i % 576] = (uint16_t)(0x3e00 + i * 37 % 256 + i % 3 / 2 * 0x8000);
+    }
+    for (int32_t i = 0; i < 8 * 576; i++) {
+        uint16_t element = (uint16_t)(0x3d00 + i * 53 % 256 + i % 5 / 3 * 0x8000);
+        for (int32_t k = 0; k < 2; k++) {
+            s->q[k][first_element[k] + i / 1152 * row_stride[k] + i / 576 % 2 * head_stride[k] +
+                    i % 576] = element;
+        }
+    }
+}
+
+/** Runs the call in device memory with one of its two layouts of queries. */
+static int32_t run_small_call(kdtr_context *context, int32_t implementation, struct small_call *s,
+                              int32_t layout, int64_t num_slots, kdtr_error *error) {
+    kdtr_plan_config config = flash_config();
+    config.implementation = implementation;
+    kdtr_plan *plan = NULL;
+    void *workspace = NULL;
+    ck_assert_int_eq(kdtr_plan_create(context, &config, &plan, NULL), KDTR_OK);
+    size_t bytes = kdtr_plan_workspace_bytes(plan);
+    ck_assert_int_eq(kdtr_memory_alloc(context, bytes, &workspace, NULL), KDTR_OK);
+    uint16_t *q = &s->q[layout][first_element[layout]];
+    const kdtr_run_args args = {
+        .struct_size = sizeof args,
+        .q_latent = q,
+        .q_rope = q + 512,
+        .q_latent_stride = {row_stride[layout], head_stride[layout]},
+        .q_rope_stride = {row_stride[layout], head_stride[layout]},
+        .kv_latent = s->kv[0],
+        .kv_rope = s->kv[0] + 512,
+        .kv_latent_stride = 576,
+        .kv_rope_stride = 576,
+        .num_slots = num_slots,
+        .node_indptr = s->node_indptr,
+        .indptr = s->indptr,
+        .slots = s->slots,
+        .o = s->o[layout],
+        .o_stride = {1024, 512},
+    };
+    int32_t status = kdtr_run(plan, &args, workspace, bytes, NULL, error);
+    kdtr_memory_free(context, workspace);
+    kdtr_plan_destroy(plan);
+    return status;
+}
+
+START_TEST(what_the_flash_kernel_takes_of_queries_and_slots) {
+    const int32_t flash = KDTR_IMPLEMENTATION_FLASH;
+    const int64_t most = ((int64_t)1 << 32) - 1;
+    kdtr_context *context = open_context();
+    static struct small_call host;
+    struct small_call *device = NULL;
+    kdtr_error error = {0};
+    fill_small_call(&host);
+    ck_assert_int_eq(kdtr_memory_alloc(context, sizeof host, (void **)&device, NULL), KDTR_OK);
+    ck_assert_int_eq(
+        kdtr_memory_copy(context, device, &host, sizeof host, KDTR_COPY_TO_DEVICE, NULL, NULL),
+        KDTR_OK);
+    ck_assert_int_eq(run_small_call(context, flash, device, 0, most + 1, &error), KDTR_UNSUPPORTED);
+    ck_assert_str_eq(error.field, "num_slots");
+    ck_assert_int_eq(run_small_call(context, KDTR_IMPLEMENTATION_NAIVE, device, 0, most + 1, NULL),
+                     KDTR_OK);
+    ck_assert_int_eq(run_small_call(context, flash, device, 0, 6, NULL), KDTR_OK);
+    ck_assert_int_eq(run_small_call(context, flash, device, 1, most, NULL), KDTR_OK);
+    ck_assert_int_eq(
+        kdtr_memory_copy(context, &host, device, sizeof host, KDTR_COPY_TO_HOST, NULL, NULL),
+        KDTR_OK);
+    ck_assert_mem_eq(host.o[0], host.o[1], sizeof host.o[0]);
+    ck_assert(host.o[0][0][0][0] != 0.0f && host.o[0][2][1][511] != 0.0f);
+    kdtr_memory_free(context, device);
     kdtr_context_destroy(context);
 }
 END_TEST
@@ -238,10 +334,12 @@ END_TEST
 
 /** A card for which there is no machine code of flash, or of nothing. */
 START_TEST(a_device_without_code_of_flash_has_naive) {
+    static const cudaError_t causes[] = {cudaErrorNoKernelImageForDevice,
+                                         cudaErrorInvalidDeviceFunction};
     kdtr_error error = {0};
     kdtr_context *context = NULL;
     kdtr_plan *plan = NULL;
-    simt_fail_functions(1);
+    simt_fail_functions(1, causes[_i]);
     ck_assert_msg(kdtr_cuda_context_create(0, &context, &error) == KDTR_OK, "%s", error.text);
     kdtr_plan_config config = good_config();
     config.implementation = KDTR_IMPLEMENTATION_FLASH;
@@ -252,10 +350,21 @@ START_TEST(a_device_without_code_of_flash_has_naive) {
     ck_assert_int_eq(kdtr_plan_create(context, &config, &plan, &error), KDTR_OK);
     kdtr_plan_destroy(plan);
     kdtr_context_destroy(context);
-    simt_fail_functions(1000);
+    simt_fail_functions(1000, causes[_i]);
     ck_assert_int_eq(kdtr_cuda_context_create(0, &context, &error), KDTR_DEVICE_ERROR);
     ck_assert_ptr_null(context);
-    simt_fail_functions(0);
+    simt_fail_functions(0, cudaSuccess);
+}
+END_TEST
+
+/** A failure that says nothing of the code is no reason to go without flash. */
+START_TEST(other_failures_of_loading_are_errors) {
+    kdtr_error error = {0};
+    kdtr_context *context = NULL;
+    simt_fail_functions(1, cudaErrorMemoryAllocation);
+    ck_assert_int_eq(kdtr_cuda_context_create(0, &context, &error), KDTR_OUT_OF_MEMORY);
+    ck_assert_ptr_null(context);
+    simt_fail_functions(0, cudaSuccess);
 }
 END_TEST
 
@@ -274,9 +383,11 @@ static Suite *cuda_backend_suite(void) {
     tcase_add_test(bad, plans_that_a_cuda_context_refuses);
     tcase_add_test(bad, plans_that_the_flash_kernel_refuses);
     tcase_add_test(bad, runs_that_the_flash_kernel_refuses);
+    tcase_add_test(bad, what_the_flash_kernel_takes_of_queries_and_slots);
     tcase_add_test(bad, checks_and_bounds_need_a_cpu_context);
     tcase_add_test(bad, failures_of_the_runtime_are_statuses);
-    tcase_add_test(bad, a_device_without_code_of_flash_has_naive);
+    tcase_add_loop_test(bad, a_device_without_code_of_flash_has_naive, 0, 2);
+    tcase_add_test(bad, other_failures_of_loading_are_errors);
     tcase_add_test(bad, the_device_has_a_name);
     return suite;
 }

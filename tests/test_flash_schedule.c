@@ -6,42 +6,92 @@
  */
 #include <string.h>
 
+#include "bound_flash.h"
 #include "check_main.h"
 #include "flash_schedule.h"
 #include "make_values.h"
 
-/** Most chunks that the bound assumes: FLASH_MAX_CHUNKS of ref/bound_flash.h. */
-#define BOUND_CHUNKS 264
 /** Requests of a random batch. */
 #define BATCH 12
+
+_Static_assert(FLASH_KEYS == FLASH_TILE, "the bound assumes tiles of another size");
+_Static_assert(FLASH_CHUNKS <= FLASH_MAX_CHUNKS, "the bound assumes fewer chunks");
 
 static const int32_t sm_counts[] = {1, 2, 7, 46, 84, 108, 132, 144, 170, 188};
 static const int32_t expected[] = {1, 2, 3, 4, 16, 64, 1000};
 
-START_TEST(chunks_cover_the_keys) {
+/** The parts of a cut hold every row, and run at once if there are several of a row tile. */
+static void check_parts(const struct flash_split *split, int32_t pairs,
+                        const struct flash_cut *cut) {
+    ck_assert_int_eq(cut->row_tiles, (pairs + FLASH_ROWS - 1) / FLASH_ROWS);
+    ck_assert(cut->parts == 1 || cut->parts == 2 || cut->parts == 4);
+    int64_t parts = (int64_t)cut->row_tiles * cut->parts;
+    ck_assert(cut->parts == 1 || parts * split->expected_batch <= split->blocks);
+    int32_t rows = FLASH_ROWS / cut->parts;
+    for (int32_t part = 0; part < parts; part += part == 4 && parts > 9 ? (int32_t)parts - 9 : 1) {
+        int32_t left = pairs - part * rows;
+        left = left < 0 ? 0 : left < rows ? left : rows;
+        int32_t m16 = flash_m16(pairs, cut->parts, part);
+        ck_assert_int_ge(m16 * FLASH_M16, left);
+        ck_assert_int_lt(m16 * FLASH_M16, left + FLASH_M16);
+        ck_assert_int_le(m16 * FLASH_M16, rows);
+    }
+}
+
+/** The chunks of a cut are ranges of key tiles, none of them empty. */
+static void check_chunks(const struct flash_cut *cut) {
+    ck_assert_int_ge(cut->chunks, 1);
+    ck_assert_int_le(cut->chunks, cut->key_tiles > 1 ? cut->key_tiles : 1);
+    ck_assert_int_eq(flash_chunk_begin(cut, 0), 0);
+    ck_assert_int_eq(flash_chunk_begin(cut, cut->chunks), cut->key_tiles);
+    for (int32_t chunk = 0; chunk < cut->chunks && cut->key_tiles > 0; chunk++) {
+        ck_assert_int_lt(flash_chunk_begin(cut, chunk), flash_chunk_begin(cut, chunk + 1));
+    }
+}
+
+START_TEST(a_cut_covers_rows_and_keys) {
     int32_t most = 0;
+    int32_t seen = 0; /* numbers of parts */
     for (size_t i = 0; i < sizeof sm_counts / sizeof sm_counts[0]; i++) {
         for (size_t k = 0; k < sizeof expected / sizeof expected[0]; k++) {
             struct flash_split split = {.blocks = sm_counts[i], .expected_batch = expected[k]};
             for (int32_t draw = 0; draw < (test_scale_is_small() ? 300 : 4000); draw++) {
                 uint64_t bits = test_hash(test_seed(), i, k, (uint64_t)draw);
-                struct flash_cut cut = {.row_tiles = 1 + (int32_t)(bits % (draw % 2 ? 20 : 900)),
-                                        .key_tiles = (int32_t)((bits >> 32) % (2u << draw % 17))};
-                cut.chunks = flash_chunks(&split, cut.row_tiles, cut.key_tiles);
-                ck_assert_int_ge(cut.chunks, 1);
-                ck_assert_int_le(cut.chunks, cut.key_tiles > 1 ? cut.key_tiles : 1);
-                ck_assert_int_eq(flash_chunk_begin(&cut, 0), 0);
-                ck_assert_int_eq(flash_chunk_begin(&cut, cut.chunks), cut.key_tiles);
-                for (int32_t chunk = 0; chunk < cut.chunks && cut.key_tiles > 0; chunk++) {
-                    ck_assert_int_lt(flash_chunk_begin(&cut, chunk),
-                                     flash_chunk_begin(&cut, chunk + 1));
-                }
+                int32_t pairs = 1 + (int32_t)(bits % (draw % 2 ? 600 : 60000));
+                int32_t key_tiles = (int32_t)((bits >> 32) % (2u << draw % 17));
+                struct flash_cut cut = flash_cut_lengths(&split, pairs, key_tiles);
+                check_parts(&split, pairs, &cut);
+                check_chunks(&cut);
                 most = cut.chunks > most ? cut.chunks : most;
+                seen |= cut.parts;
             }
         }
     }
-    ck_assert_int_le(most, BOUND_CHUNKS);
+    ck_assert_int_le(most, FLASH_CHUNKS);
     ck_assert_int_gt(most, 100);
+    ck_assert_int_eq(seen, 1 | 2 | 4);
+}
+END_TEST
+
+/** What the points of the speed table are cut into, on a card of 132 SMs. */
+START_TEST(cuts_of_the_table) {
+    static const struct {
+        int32_t batch;
+        struct flash_cut cut;
+    } points[] = {
+        {1, {1, 1, 12501, 132}}, {1, {8, 1, 12501, 33}}, {1, {64, 1, 12504, 2}},
+        {16, {2, 1, 257, 4}},    {16, {1, 1, 257, 8}},   {1, {1, 4, 257, 33}},
+    };
+    static const int32_t pairs[] = {64, 512, 4096, 128, 64, 64};
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        struct flash_split split = {.blocks = 132, .expected_batch = points[i].batch};
+        const struct flash_cut *want = &points[i].cut;
+        struct flash_cut cut = flash_cut_lengths(&split, pairs[i], want->key_tiles);
+        ck_assert_msg(cut.row_tiles == want->row_tiles && cut.parts == want->parts &&
+                          cut.chunks == want->chunks,
+                      "point %zu: %d row tiles, %d parts, %d chunks", i, cut.row_tiles, cut.parts,
+                      cut.chunks);
+    }
 }
 END_TEST
 
@@ -72,6 +122,19 @@ static void draw_call(uint64_t seed, int32_t node_indptr[BATCH + 1], int32_t pre
     a->prefix_len = prefix;
 }
 
+/** Waves follow each other, none is too large, and the last ends with the row tiles. */
+static void check_waves(const struct flash_layout *layout) {
+    int64_t first = 0;
+    while (first < layout->row_tiles) {
+        int64_t end = flash_wave_end(layout, first);
+        ck_assert_int_gt(end, first);
+        ck_assert_int_le(end - first, layout->wave_tiles);
+        ck_assert(end == first + layout->wave_tiles || end == layout->row_tiles);
+        first = end;
+    }
+    ck_assert_int_eq(first, layout->row_tiles);
+}
+
 START_TEST(the_workspace_holds_every_item) {
     for (uint64_t draw = 0; draw < (test_scale_is_small() ? 3000 : 30000); draw++) {
         int32_t node_indptr[BATCH + 1];
@@ -85,6 +148,7 @@ START_TEST(the_workspace_holds_every_item) {
         ck_assert_int_eq(flash_workspace_layout(&a, &split, &layout), REF_OK);
         ck_assert_int_eq(layout.bytes % 256, 0);
         ck_assert_int_ge(layout.bytes, layout.partials + layout.wave_items * FLASH_PARTIAL_BYTES);
+        check_waves(&layout);
         int64_t items = 0; /* of the current wave */
         int64_t tiles = 0; /* of all requests so far */
         for (int32_t b = 0; b < a.batch; b++) {
@@ -104,7 +168,8 @@ END_TEST
 static Suite *flash_schedule_suite(void) {
     Suite *suite = suite_create("flash_schedule");
     TCase *tcase = test_tcase(suite, "flash-schedule", "flash-schedule");
-    tcase_add_test(tcase, chunks_cover_the_keys);
+    tcase_add_test(tcase, a_cut_covers_rows_and_keys);
+    tcase_add_test(tcase, cuts_of_the_table);
     tcase_add_test(tcase, the_workspace_holds_every_item);
     return suite;
 }

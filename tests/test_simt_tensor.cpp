@@ -145,6 +145,21 @@ START_TEST(test_mma_special) {
 }
 END_TEST
 
+/** Lanes by number in the block. @param lanes [blockDim.z, .y, .x] */
+static __global__ void lane_kernel(int32_t *lanes) {
+    uint32_t number = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    lanes[number] = ptx_lane();
+}
+
+START_TEST(test_lane) {
+    int32_t lanes[60];
+    CHECK_LAUNCH(lane_kernel, 1, dim3(5, 4, 3), 0, nullptr, lanes);
+    for (int i = 0; i < 60; i++) {
+        ck_assert_int_eq(lanes[i], i % 32);
+    }
+}
+END_TEST
+
 /** Element functions. @param count of values @param in values @param exp2 gets 2^x
  * @param pack gets bf16 pairs (x, -x) */
 static __global__ void element_kernel(int count, const float *in, float *exp2, uint32_t *pack) {
@@ -299,6 +314,7 @@ int main(void) {
     tcase_add_test(check_case(suite, "simt-mma"), test_mma);
     tcase_add_test(check_case(suite, "simt-mma-special"), test_mma_special);
     tcase_add_test(check_case(suite, "simt-elements"), test_elements);
+    tcase_add_test(check_case(suite, "simt-lane"), test_lane);
     tcase_add_test(check_case(suite, "simt-many"), test_many);
     tcase_add_test(check_case(suite, "simt-bad-tensor"), test_wrong);
     return check_run(suite);

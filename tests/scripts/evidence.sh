@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Writes phases/evidence/ from the logs of the last runs; `ninja test` only reads it.
-#   host.txt  this machine's `ninja test`        gpu.txt  out/gpu-kit/gpu.log
+#   host.txt  this machine's `ninja test`
+#   gpu.txt   out/gpu-kit/gpu.log, with sanitize-*.log and profile.log beside it
 #   arm.txt   out/arm/arm.log                    fuzz.txt  out/fuzz/fuzz.log
 #   bare.txt  out/bare-root.log
 # Each file records the hash of the sources that the logs were made from.
@@ -22,12 +23,12 @@ gates() {
 # measured LOG...: the lines in which suites print what they measured.
 measured() {
     sed -n -e '/^P0-[0-9]* .*\(worst\|error\|differing\|rejected\|caught\)/p' \
-        -e '/worst error/p' "$@" | sort -u
+        -e '/worst error/p' -e '/^P1-1 \(mma\|ex2\)/p' -e '/^P1-2 /p' "$@" | sort -u
 }
 
 host() {
     logs=$(sed -n 's/^build \(out\/test\/[^:]*\.log\): suite.*/\1/p' tests/targets.ninja \
-        tests/simt_targets.ninja tests/flash_targets.ninja)
+        tests/simt_targets.ninja tests/flash_targets.ninja bench/bench.ninja)
     for log in $logs; do
         [ -f "$log" ] || { echo "evidence: $log is missing: run ninja test first" >&2; return 1; }
     done
@@ -59,6 +60,18 @@ recorded() {
     sed -n '/^========= \|^sanitizer /p' "$1"
 }
 
+# beside LOG: what the kit's other logs say, where they are of the same sources.
+beside() {
+    sources=$(sed -n '/^sources_sha256 /p' "$1")
+    for log in "$(dirname "$1")"/sanitize-*.log "$(dirname "$1")"/profile.log; do
+        if [ -f "$log" ] && [ "$(sed -n '/^sources_sha256 /p' "$log")" = "$sources" ]; then
+            echo
+            sed -n -e '/^compute-sanitizer: /p' -e '/^sizes /p' -e '/^sanitizer /p' \
+                -e '/^findings /p' -e '/^ok DRAM /p' -e '/^not ok /p' "$log"
+        fi
+    done
+}
+
 # fuzzed LOG: the log of ninja fuzz, which is short.
 fuzzed() {
     echo "Evidence of ninja fuzz; written by ninja evidence, not by hand"
@@ -81,7 +94,10 @@ host > out/test/host.txt
 mv out/test/host.txt phases/evidence/host.txt
 echo "wrote phases/evidence/host.txt"
 if [ -f out/gpu-kit/gpu.log ]; then
-    recorded out/gpu-kit/gpu.log gpu "the gates on a GPU" > phases/evidence/gpu.txt
+    {
+        recorded out/gpu-kit/gpu.log gpu "the gates on a GPU"
+        beside out/gpu-kit/gpu.log
+    } > phases/evidence/gpu.txt
     echo "wrote phases/evidence/gpu.txt"
 fi
 if [ -f out/arm/arm.log ]; then

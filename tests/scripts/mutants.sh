@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Plants the bugs of tests/mutants.txt one by one in a copy of the tree and checks that the suites
-# fail: mutants.sh [NAME...]
-# A line of the list, separated by ~~: name, file, sed expression, suite that must fail (its log).
+# fail: mutants.sh [NAME...], where a name may be a pattern such as 'flash-*'
+# A line of the list, separated by ~~: name, file, sed expression, suite that must fail (its log),
+# and perhaps the Check case of it that is run.
 set -u
 copy=out/mutants/tree
 rm -rf out/mutants
@@ -20,16 +21,21 @@ while read -r line; do
     file=$(field 2)
     expression=$(field 3)
     suite=$(field 4)
+    check_case=$(field 5)
     case $name in '' | '#'*) continue ;; esac
-    if [ $# -gt 0 ]; then
-        case " $* " in *" $name "*) ;; *) continue ;; esac
-    fi
+    chosen=$#
+    for pattern in "$@"; do
+        # shellcheck disable=SC2254 # a pattern
+        case $name in $pattern) chosen=0 ;; esac
+    done
+    [ "$chosen" -eq 0 ] || continue
     cp "$copy/$file" out/mutants/original
     sed "$expression" out/mutants/original > "$copy/$file"
     if cmp -s out/mutants/original "$copy/$file"; then
         echo "not ok $name: the expression changes nothing in $file"
         survivors=$((survivors + 1))
-    elif ! (cd "$copy" && KDTR_NVCC=none ninja "out/test/$suite.log" > ../build.log 2>&1); then
+    elif ! (cd "$copy" && { [ -z "$check_case" ] || export CK_RUN_CASE="$check_case"; } &&
+        KDTR_NVCC=none ninja "out/test/$suite.log" > ../build.log 2>&1); then
         echo "not ok $name: it does not build"
         tail -n 5 out/mutants/build.log
         survivors=$((survivors + 1))

@@ -59,15 +59,23 @@ report $? "a median above its limit is marked"
 runs 0 --point 2,3,5,40 --implementation auto --samples 1 --limits "$work/high" &&
     ! grep -q '1e+12!' "$work/out" && grep -q '1e+12 ' "$work/out"
 report $? "a median below its limit is not"
-runs 1 --point 2,3,5,40 --implementation reference --samples 1 --no-ceilings --json "$work/json" &&
-    grep -q 'FAILED: ' "$work/out" && [ "$(rows_with verify)" -eq 0 ]
+runs 1 --point 2,3,5,40 --implementation flash --row-bytes 1156 --layout random --samples 1 \
+    --no-ceilings --json "$work/json" && grep -q 'FAILED: ' "$work/out" &&
+    [ -s "$work/json" ] && [ "$(rows_with verify)" -eq 0 ]
 report $? "a row that fails is reported"
+runs 0 --point 16,8,8,120 --implementation flash --layout random --samples 1 --no-ceilings \
+    --json "$work/json" && grep -q ' 16 *2 *2 *64 *1$' "$work/out" &&
+    [ "$(rows_with '"row_tiles": 16, "parts": 2, "chunks": 2, ')" -eq 1 ]
+report $? "the schedule is that of a plan that expects the batch"
+grep -q 'quartiles of 1 samples, ' "$work/json" && grep -q 'quartiles of 1 samples, ' "$work/out"
+report $? "the method names the samples of the run"
 runs 0 --help && grep -q '^usage: ' "$work/out"
 report $? "--help"
 runs 2 --limits "$work/malformed" && runs 2 --limits "$work/none"
 report $? "limits that cannot be read are refused"
 for options in "--point 1,2,3" "--point 0,8,1,5" "--layout other" "--samples 0" "--row-bytes 1000" \
-    "--row-bytes 1154" "--implementation fast" "--mask" "--unknown 1"; do
+    "--row-bytes 1154" "--implementation fast" "--implementation reference" \
+    "--mask" "--unknown 1"; do
     # shellcheck disable=SC2086 # an option and its value
     runs 2 $options && grep -q '^usage: ' "$work/out"
     report $? "$options is refused"

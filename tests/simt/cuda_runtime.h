@@ -83,7 +83,7 @@ typedef enum cudaError {
     cudaErrorInvalidValue = 1,             /**< an argument is out of range */
     cudaErrorMemoryAllocation = 2,         /**< out of memory, or an injected failure */
     cudaErrorInvalidConfiguration = 9,     /**< impossible grid or block */
-    cudaErrorInvalidDeviceFunction = 98,   /**< null kernel */
+    cudaErrorInvalidDeviceFunction = 98,   /**< null kernel, or as below */
     cudaErrorNoDevice = 100,               /**< simt_set_device_count(0) is in force */
     cudaErrorInvalidDevice = 101,          /**< device number out of range */
     cudaErrorNoKernelImageForDevice = 209, /**< simt_fail_functions() is in force */

@@ -38,6 +38,7 @@ struct function {
 /** One launch at a time: host threads take turns. */
 static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER;
 static int failing_functions;        /**< kernels that are to be unknown to the device */
+static cudaError_t function_error;   /**< what is said of them */
 static _Thread_local bool launching; /**< this host thread is inside a launch */
 static uint64_t seed;                /**< of launches to come */
 
@@ -322,8 +323,9 @@ cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute at
     return cudaSuccess;
 }
 
-void simt_fail_functions(int count) {
+void simt_fail_functions(int count, cudaError_t error) {
     failing_functions = count;
+    function_error = error;
 }
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *function) {
@@ -332,7 +334,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
     }
     if (failing_functions > 0) {
         failing_functions--;
-        return simt_remember(cudaErrorNoKernelImageForDevice);
+        return simt_remember(function_error);
     }
     if (attributes == NULL || function == NULL) {
         return simt_remember(function == NULL ? cudaErrorInvalidDeviceFunction

@@ -7,7 +7,9 @@
  * ptx_ldmatrix, ptx_ldmatrix_trans, ptx_mma
  *     collectives of all 32 lanes; rows are aligned and in shared memory. mma adds the float32 sum
  *     of 16 products, in ascending order of k, to c; hardware rounds in another way.
- * ptx_load_shared
+ * ptx_lane
+ *     each thread's own.
+ * ptx_load_shared, ptx_opaque
  *     each thread's own; aligned and in shared memory.
  * ptx_exp2, ptx_pack_bf16
  *     each thread's own; NaNs are those that hardware makes.
@@ -37,6 +39,11 @@
 
 #include "simt.h"
 #include "simt_async.h"
+
+/** Asks. @return number of this lane */
+static inline int32_t ptx_lane() {
+    return (int32_t)simt_self->lane;
+}
 
 /**
  * What both forms of ldmatrix have in common.
@@ -77,6 +84,12 @@ static inline void ptx_ldmatrix_trans(uint32_t r[4], const void *row, SIMT_SITE)
 static inline void ptx_load_shared(uint32_t r[4], const void *pointer, SIMT_SITE) {
     simt_check_shared("ld.shared", pointer, 16, 16, file, line);
     memcpy(r, pointer, 16);
+}
+
+/** Hides. @param pointer to 16 bytes @return a multiple of 16 */
+static inline uint32_t ptx_opaque(const void *pointer, SIMT_SITE) {
+    simt_check_shared("cvta", pointer, 16, 16, file, line);
+    return (uint32_t)(uintptr_t)pointer;
 }
 
 /** c += a b. @param c [4] fragment @param a [4] fragment @param b0 low rows @param b1 high rows */

@@ -83,8 +83,9 @@ void simt_set_sm_count(int count);
  * Lets the next kernels that cudaFuncGetAttributes() is asked about be unknown to the device, as if
  * there were no machine code for it.
  * @param count how many; 0 is the start value
+ * @param error what it then returns
  */
-void simt_fail_functions(int count);
+void simt_fail_functions(int count, cudaError_t error);
 
 /**
  * Injects allocation failures.
