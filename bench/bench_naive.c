@@ -56,6 +56,7 @@ static int32_t prepare(struct measurement *m, const char *name, float **o, kdtr_
     status = status != KDTR_OK
                  ? status
                  : kdtr_memory_alloc(m->context, m->problem.o.bytes, (void **)o, error);
+    m->problem.config.implementation = KDTR_IMPLEMENTATION_NAIVE;
     status = status != KDTR_OK ? status
                                : kdtr_plan_create(m->context, &m->problem.config, &m->plan, error);
     status = status != KDTR_OK ? status
