@@ -153,6 +153,36 @@ try_text() {
     plant word bench/results/r.json '"/wor''k/x"\n'
 }
 
+# summary RESULTS CODE LINE NAME: what the summary says of a built gate with these results.
+summary() {
+    cases=$((cases + 1))
+    printf 'abc\n' >"$work/sources.sha256"
+    mkdir -p "$work/phases"
+    printf '### P1-2 Resources\nStatus: built\n*Runs*: CPU.\n' >"$work/phases/phase1.md"
+    printf "$1" >"$work/results.tsv"
+    awk -F '\t' -v gates=all -f "$(dirname "$rules")/summary.awk" "$work/sources.sha256" \
+        "$work/phases/phase1.md" "$work/results.tsv" >"$work/log"
+    status=$?
+    [ "$status" -eq "$2" ] && grep -q "^ *$3" "$work/log" && return
+    echo "FAIL: summary: $4"
+    failures=$((failures + 1))
+}
+
+try_summary() {
+    tab=$(printf '\t')
+    summary "pass${tab}P1-2${tab}cpu${tab}x${tab}it\n" 0 'cpu: 1 passed' 'a gate that passes'
+    summary "fail${tab}P1-2${tab}cpu${tab}x${tab}it\n" 1 'cpu: 0 passed, 1 FAILED' 'one that fails'
+    summary "skip${tab}P1-2${tab}cpu${tab}x${tab}no tool\n" 0 'NOT RUN  no tool' \
+        'one without a tool'
+    summary '' 1 'FAILED   no test of this gate ran' 'one that nothing names'
+    printf 'SKIP no nvcc\n' >"$work/report"
+    cases=$((cases + 1))
+    sh "$(dirname "$rules")/resources.sh" "$work/report" | grep -q '^skip P1-2 .*: no nvcc$' || {
+        echo "FAIL: resources: no compiler is not a skipped P1-2"
+        failures=$((failures + 1))
+    }
+}
+
 make_tree
 copy
 run '' 'the clean tree'
@@ -163,6 +193,7 @@ grep -q '^NOT BUILT P1-1 The bound$' "$work/log" || {
 try_links
 try_code
 try_text
+try_summary
 [ "$failures" -eq 0 ] || {
     echo "house rules selftest: $cases cases, $failures failures"
     echo "not ok P0-11 house rules selftest"

@@ -3,7 +3,8 @@
 # Judges the logs of the suites that the list files name: summary.sh GATES
 # GATES is a pattern of gate IDs ("all" for every test). Prints failing logs whole, then for each
 # gate where it ran, what did not run and why, and what is not built; closes with
-# "N passed, N failed, N skipped". Exit code 1 on a failure or on a built gate that nothing ran.
+# "N passed, N failed, N skipped". Exit code 1 on a failure or on a built gate of which there is no
+# result at all; one that this machine has no tool for is listed as NOT RUN, with the reason.
 set -u
 gates=$1
 results=out/test/results.tsv
