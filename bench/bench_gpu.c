@@ -34,7 +34,9 @@ static const char usage[] =
     "  --layout NAME          random or contiguous instead of both\n"
     "  --mask NAME            packed or parents\n"
     "  --row-bytes N          bytes from cache row to cache row: 1152 or more\n"
-    "  --implementation NAME  flash, naive or auto; else flash, and naive at small points\n"
+    "  --implementation NAME  flash, exact (flash in exact mode), naive or auto; else both modes "
+    "of\n"
+    "                         flash, and naive at small points\n"
     "  --samples N            of each time, instead of 25, or 9 above 2 ms\n"
     "  --quick                as --samples 5\n"
     "  --no-ceilings          leaves the ceilings out, and so the floors\n"
@@ -61,9 +63,9 @@ static int32_t whole(const char *text, int32_t low, int32_t high) {
 static int take(struct options *o, const char *name, const char *value) {
     static const char *const layouts[] = {"random", "contiguous"};
     static const char *const masks[] = {"parents", "packed"};
-    static const char *const implementations[] = {"auto", "naive", "flash"};
+    static const char *const implementations[] = {"auto", "naive", "flash", "exact"};
     static const int32_t numbers[] = {KDTR_IMPLEMENTATION_AUTO, KDTR_IMPLEMENTATION_NAIVE,
-                                      KDTR_IMPLEMENTATION_FLASH};
+                                      KDTR_IMPLEMENTATION_FLASH, KDTR_IMPLEMENTATION_FLASH};
     struct bench_selection *s = &o->selection;
     int32_t got = 0;
     if (strcmp(name, "--json") == 0) {
@@ -84,8 +86,9 @@ static int take(struct options *o, const char *name, const char *value) {
         s->stride = got / 2;
         return got < 0 || got % 4 != 0;
     } else if (strcmp(name, "--implementation") == 0) {
-        got = choose(value, implementations, 3);
+        got = choose(value, implementations, 4);
         s->implementation = got < 0 ? got : numbers[got];
+        s->exact = got == 3;
     } else if (strcmp(name, "--samples") == 0) {
         got = o->samples = whole(value, 1, BENCH_MAX_SAMPLES);
     } else if (strcmp(name, "--seed") == 0) {
@@ -99,7 +102,7 @@ static int take(struct options *o, const char *name, const char *value) {
 
 /** Returns 0, 2 for bad options, or -1 where there is nothing left to do. */
 static int parse(int argc, char **argv, struct options *o) {
-    *o = (struct options){.selection = {{0, 0, 0, 0}, -1, -1, -1, 0}, .seed = 1};
+    *o = (struct options){.selection = {{0, 0, 0, 0}, -1, -1, -1, 0, 0}, .seed = 1};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) {
             o->samples = 5;

@@ -129,6 +129,7 @@ static int32_t make_plan(struct bench_case *c, kdtr_error *error) {
     config.max_prefix_len = p->prefix;
     config.scale = 0.0721687824f; /* 1 / sqrt(128 + 64) */
     config.expected_batch = p->batch;
+    config.flags = c->row->exact ? KDTR_PLAN_EXACT : 0;
     int32_t status = kdtr_plan_create(c->device->context, &config, &c->plan, error);
     c->bytes[WORK] = kdtr_plan_workspace_bytes(c->plan);
     return status;

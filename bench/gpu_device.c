@@ -35,7 +35,8 @@ static int32_t attribute(int number) {
 
 int32_t bench_device_open(struct bench_device *device, kdtr_error *error) {
     memset(device, 0, sizeof *device);
-    int32_t status = kdtr_cuda_context_create(0, &device->context, error);
+    int32_t status =
+        kdtr_cuda_context_create_flags(0, KDTR_CUDA_CONTEXT_EXACT, &device->context, error);
     if (status != KDTR_OK) {
         return status;
     }

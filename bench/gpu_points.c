@@ -63,8 +63,8 @@ static int32_t add(const struct bench_selection *s, struct bench_row row, struct
 static int32_t add_point(const struct bench_selection *s, const struct table_point *t,
                          struct bench_row *rows, int32_t count) {
     int small = t->point.heads * t->point.nodes <= NAIVE_ROWS;
-    struct bench_row row = {t->point, s->implementation, BENCH_RANDOM, KDTR_MASK_PACKED,
-                            BENCH_ROW_ELEMENTS};
+    struct bench_row row = {t->point,         s->implementation,  BENCH_RANDOM,
+                            KDTR_MASK_PACKED, BENCH_ROW_ELEMENTS, s->exact};
     row.implementation = row.implementation < 0 ? KDTR_IMPLEMENTATION_FLASH : row.implementation;
     row.mask_mode = s->mask_mode >= 0 ? s->mask_mode : row.mask_mode;
     row.stride = s->stride > 0 ? s->stride : row.stride;
@@ -84,8 +84,15 @@ static int32_t add_point(const struct bench_selection *s, const struct table_poi
         count = add(s, row, rows, count);
     }
     if (s->implementation < 0 && small && s->point.batch == 0) {
-        row = (struct bench_row){t->point, KDTR_IMPLEMENTATION_NAIVE, BENCH_RANDOM,
-                                 KDTR_MASK_PACKED, BENCH_ROW_ELEMENTS};
+        row = (struct bench_row){t->point,         KDTR_IMPLEMENTATION_NAIVE, BENCH_RANDOM,
+                                 KDTR_MASK_PACKED, BENCH_ROW_ELEMENTS,        0};
+        count = add(s, row, rows, count);
+    }
+    if (s->implementation < 0) {
+        row = (struct bench_row){t->point,         KDTR_IMPLEMENTATION_FLASH, BENCH_RANDOM,
+                                 KDTR_MASK_PACKED, BENCH_ROW_ELEMENTS,        1};
+        row.mask_mode = s->mask_mode >= 0 ? s->mask_mode : row.mask_mode;
+        row.stride = s->stride > 0 ? s->stride : row.stride;
         count = add(s, row, rows, count);
     }
     return count;
@@ -133,8 +140,8 @@ int32_t bench_read_limits(FILE *file, struct bench_limit *limits) {
 
 const struct bench_limit *bench_find_limit(const struct bench_limit *limits, int32_t count,
                                            const struct bench_row *row) {
-    if (row->implementation == KDTR_IMPLEMENTATION_NAIVE || row->layout != BENCH_RANDOM ||
-        row->stride != BENCH_ROW_ELEMENTS) {
+    if (row->implementation == KDTR_IMPLEMENTATION_NAIVE || row->exact ||
+        row->layout != BENCH_RANDOM || row->stride != BENCH_ROW_ELEMENTS) {
         return NULL;
     }
     for (int32_t i = 0; i < count; i++) {
@@ -145,10 +152,11 @@ const struct bench_limit *bench_find_limit(const struct bench_limit *limits, int
     return NULL;
 }
 
-const char *bench_implementation_name(int32_t implementation) {
-    return implementation == KDTR_IMPLEMENTATION_NAIVE   ? "naive"
-           : implementation == KDTR_IMPLEMENTATION_FLASH ? "flash"
-                                                         : "auto";
+const char *bench_implementation_name(const struct bench_row *row) {
+    return row->implementation == KDTR_IMPLEMENTATION_NAIVE   ? "naive"
+           : row->implementation != KDTR_IMPLEMENTATION_FLASH ? "auto"
+           : row->exact                                       ? "flash_exact"
+                                                              : "flash";
 }
 
 const char *bench_layout_name(int32_t layout) {

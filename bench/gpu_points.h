@@ -41,15 +41,18 @@ struct bench_row {
     int32_t layout;           /**< enum bench_layout. */
     int32_t mask_mode;        /**< KDTR_MASK_PACKED or KDTR_MASK_PARENTS. */
     int32_t stride;           /**< Elements from cache row to cache row. */
+    int32_t exact;            /**< 1: exact mode. */
 };
 
 /** What is asked for on the command line. */
 struct bench_selection {
     struct bench_point point; /**< One point; batch 0 for the table's. */
-    int32_t implementation;   /**< kdtr_implementation; -1 for flash, and naive at small points. */
-    int32_t layout;           /**< enum bench_layout, or -1 for both. */
-    int32_t mask_mode;        /**< kdtr_mask_mode, or -1 for the table's. */
-    int32_t stride;           /**< Elements, or 0 for the table's. */
+    int32_t
+        implementation; /**< kdtr_implementation; -1 for both modes of flash, and small naive. */
+    int32_t layout;     /**< enum bench_layout, or -1 for both. */
+    int32_t mask_mode;  /**< kdtr_mask_mode, or -1 for the table's. */
+    int32_t stride;     /**< Elements, or 0 for the table's. */
+    int32_t exact;      /**< 1: flash in exact mode only. */
 };
 
 /** Limits of a point, random slots. */
@@ -98,8 +101,8 @@ int32_t bench_read_limits(FILE *file, struct bench_limit *limits);
 const struct bench_limit *bench_find_limit(const struct bench_limit *limits, int32_t count,
                                            const struct bench_row *row);
 
-/** Name of an implementation. @param implementation kdtr_implementation @return e.g. "flash" */
-const char *bench_implementation_name(int32_t implementation);
+/** Name of a row's implementation. @param row the row @return e.g. "flash" or "flash_exact" */
+const char *bench_implementation_name(const struct bench_row *row);
 
 /** Name of a layout. @param layout enum bench_layout @return "random" or "contiguous" */
 const char *bench_layout_name(int32_t layout);

@@ -161,8 +161,8 @@ void bench_report_heading(void) {
 void bench_report_row(const struct bench_row *row, const struct bench_result *result,
                       double floor_us, const struct bench_limit *limit, const char *failure) {
     const struct bench_point *p = &row->point;
-    printf("%-5s %3d %3d %3d %8lld %-10s %-7s %5d ", bench_implementation_name(row->implementation),
-           p->batch, p->heads, p->nodes, (long long)p->prefix, bench_layout_name(row->layout),
+    printf("%-11s %3d %3d %3d %8lld %-10s %-7s %5d ", bench_implementation_name(row), p->batch,
+           p->heads, p->nodes, (long long)p->prefix, bench_layout_name(row->layout),
            bench_mask_name(row->mask_mode), 2 * row->stride);
     if (failure != NULL) {
         printf("FAILED: %s (rel err %.2e, max err %.2e, lse err %.2e)\n", failure,
@@ -183,8 +183,8 @@ void bench_report_row(const struct bench_row *row, const struct bench_result *re
            result->error.relative_error, result->error.max_abs_error, result->lse_error);
     const struct bench_schedule *s = &result->schedule;
     if (s->row_tiles > 0) {
-        printf(" %6d %5d %6d %6lld %5lld", s->row_tiles, s->parts, s->chunks,
-               (long long)s->items, (long long)s->waves);
+        printf(" %6d %5d %6d %6lld %5lld", s->row_tiles, s->parts, s->chunks, (long long)s->items,
+               (long long)s->waves);
     }
     printf("\n");
     fflush(stdout);
@@ -198,7 +198,7 @@ void bench_write_row(const struct bench_row *row, const struct bench_result *res
             "%s    {\"op\": \"verify\", \"implementation\": \"kdtr_%s\", \"mask\": \"%s\", "
             "\"B\": %d, \"H\": %d, \"Q\": %d, \"N\": %lld, \"layout\": \"%s\", "
             "\"row_stride_bytes\": %d, ",
-            first ? "" : ",\n", bench_implementation_name(row->implementation),
+            first ? "" : ",\n", bench_implementation_name(row),
             row->mask_mode == KDTR_MASK_PARENTS ? "tree_parents" : "tree", p->batch, p->heads,
             p->nodes, (long long)p->prefix, bench_layout_name(row->layout), 2 * row->stride);
     fprintf(json,
@@ -210,7 +210,8 @@ void bench_write_row(const struct bench_row *row, const struct bench_result *res
             median > 0.0 ? bench_cache_bytes(p) / median * 1e-3 : 0.0, result->workspace_bytes);
     const struct bench_schedule *s = &result->schedule;
     if (s->row_tiles > 0) {
-        fprintf(json, ", \"row_tiles\": %d, \"parts\": %d, \"chunks\": %d, \"items\": %lld, "
+        fprintf(json,
+                ", \"row_tiles\": %d, \"parts\": %d, \"chunks\": %d, \"items\": %lld, "
                 "\"waves\": %lld",
                 s->row_tiles, s->parts, s->chunks, (long long)s->items, (long long)s->waves);
     }

@@ -7,7 +7,29 @@
 
 #include <string.h>
 
-#include "flash_schedule.h"
+#include "flash_exact_schedule.h"
+
+/** The same of a row in exact mode, once its row tiles are known. */
+static void schedule_exact(const struct bench_row *row, const struct ref_attention *a,
+                           int32_t sm_count, struct bench_schedule *schedule) {
+    const struct bench_point *p = &row->point;
+    struct flash_layout layout;
+    if (flash_exact_workspace_layout(a, &layout) != REF_OK) {
+        return;
+    }
+    int32_t whole = (int32_t)(p->prefix / FLASH_KEYS);
+    int32_t pairs = p->nodes * p->heads;
+    int64_t tiles = (int64_t)p->batch * ((pairs + FLASH_ROWS - 1) / FLASH_ROWS);
+    int64_t wave_tiles = tiles < layout.wave_tiles ? tiles : layout.wave_tiles;
+    struct flash_exact_wave wave = {wave_tiles * whole, wave_tiles * flash_exact_chunks(whole)};
+    schedule->row_tiles = (int32_t)tiles;
+    schedule->parts = flash_exact_parts(&wave, sm_count, pairs);
+    schedule->chunks = flash_exact_chunks((int32_t)((p->prefix + p->nodes + 15) / FLASH_KEYS));
+    schedule->items =
+        tiles * schedule->parts * flash_exact_runs(&wave, sm_count, schedule->parts, whole);
+    schedule->waves = (layout.row_tiles + layout.wave_tiles - 1) / layout.wave_tiles;
+    schedule->workspace_bytes = layout.bytes;
+}
 
 void bench_schedule_row(const struct bench_row *row, int32_t sm_count,
                         struct bench_schedule *schedule) {
@@ -23,6 +45,10 @@ void bench_schedule_row(const struct bench_row *row, int32_t sm_count,
     a.max_prefix_len = p->prefix;
     a.row_capacity = (int64_t)p->batch * p->nodes;
     a.mask_mode = row->mask_mode;
+    if (row->exact && sm_count >= 1) {
+        schedule_exact(row, &a, sm_count, schedule);
+        return;
+    }
     if (sm_count < 1 || flash_workspace_layout(&a, &split, &layout) != REF_OK) {
         return;
     }

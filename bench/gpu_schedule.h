@@ -13,7 +13,7 @@ struct bench_schedule {
     int32_t row_tiles;       /**< Of all requests. */
     int32_t parts;           /**< Of a row tile. */
     int32_t chunks;          /**< Of a request. */
-    int64_t items;           /**< Row tiles times parts and chunks. */
+    int64_t items;           /**< Row tiles times parts and chunks, or, in exact mode, runs. */
     int64_t waves;           /**< Launches of the main kernel. */
     int64_t workspace_bytes; /**< Of the plan. */
 };

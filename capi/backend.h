@@ -21,6 +21,7 @@ struct kdtr_context {
     int32_t device;                     /**< CUDA device number; 0 on the CPU. */
     int32_t sm_count;                   /**< Multiprocessors; 0 on the CPU. */
     uint32_t loaded;                    /**< Bit i: entry i of the table of a CUDA context. */
+    int32_t exact;                      /**< kdtr_exact_verdict of a CUDA context; 0 on the CPU. */
     char device_name[128];              /**< NUL-terminated. */
 };
 

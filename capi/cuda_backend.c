@@ -36,13 +36,22 @@ static void leave(const kdtr_context *context, int previous) {
 
 /** What shapes the grids of a plan. */
 static struct flash_options options_of(const struct kdtr_plan *plan) {
-    return (struct flash_options){plan->context->sm_count, plan->config.expected_batch};
+    return (struct flash_options){plan->context->sm_count, plan->config.expected_batch,
+                                  (plan->config.flags & KDTR_PLAN_EXACT) != 0};
 }
 
 static int32_t cuda_plan(const kdtr_context *context, struct kdtr_plan *plan, kdtr_error *error) {
     if (plan->config.num_threads != 0) {
         return capi_fail(error, KDTR_INVALID_ARGUMENT, "num_threads",
                          "threads are for CPU contexts; a CUDA plan takes 0");
+    }
+    /* The naive kernel needs no check: it sums row by row. */
+    if ((plan->config.flags & KDTR_PLAN_EXACT) != 0 && context->exact != KDTR_EXACT_HOLDS &&
+        plan->config.implementation != KDTR_IMPLEMENTATION_NAIVE) {
+        return capi_fail(error, KDTR_UNSUPPORTED, "flags",
+                         context->exact == KDTR_EXACT_FAILS
+                             ? "exact mode: the check of the device failed"
+                             : "exact mode: the context was not created to check for it");
     }
     const struct cuda_implementation *implementation = NULL;
     int32_t status = cuda_implementation_choose(plan->config.implementation, context->loaded,
@@ -168,9 +177,23 @@ static int lacks_code(cudaError_t cause) {
     return cause == cudaErrorNoKernelImageForDevice || cause == cudaErrorInvalidDeviceFunction;
 }
 
-/** Names the device and loads the kernels onto it. */
-static int32_t open_device(kdtr_context *context, kdtr_error *error) {
-    struct cudaDeviceProp properties;
+/** Checks whether the device can give exact mode, if the flash kernel is there at all. */
+static cudaError_t check_exact(kdtr_context *context) {
+    uint32_t differing = 0;
+    for (int32_t i = 0; i < cuda_implementation_count(); i++) {
+        if (cuda_implementation_at(i)->id == KDTR_IMPLEMENTATION_FLASH &&
+            (context->loaded >> i & 1) == 0) {
+            return cudaSuccess;
+        }
+    }
+    cudaError_t cause = attention_flash_cuda_exact_check(context->sm_count, &differing);
+    context->exact = differing == 0 ? KDTR_EXACT_HOLDS : KDTR_EXACT_FAILS;
+    return cause;
+}
+
+/** Names the device, loads the kernels onto it, and checks it if the flags ask for that. */
+static int32_t open_device(kdtr_context *context, uint32_t flags, kdtr_error *error) {
+    struct cudaDeviceProp properties = {0};
     int previous = 0;
     cudaError_t cause = enter(context, &previous);
     if (cause == cudaSuccess) {
@@ -184,21 +207,37 @@ static int32_t open_device(kdtr_context *context, kdtr_error *error) {
                 cudaGetLastError();
             }
         }
+        context->sm_count = properties.multiProcessorCount;
+        if (cause == cudaSuccess && (flags & KDTR_CUDA_CONTEXT_EXACT) != 0) {
+            cause = check_exact(context);
+        }
         leave(context, previous);
     }
     if (cause != cudaSuccess) {
         return cuda_fail(error, KDTR_DEVICE_ERROR, "open device", cause);
     }
-    context->sm_count = properties.multiProcessorCount;
     memcpy(context->device_name, properties.name, sizeof context->device_name - 1);
     return KDTR_OK;
 }
 
+int32_t kdtr_cuda_context_exact(const kdtr_context *context) {
+    return context == NULL ? KDTR_EXACT_UNCHECKED : context->exact;
+}
+
 int32_t kdtr_cuda_context_create(int32_t device, kdtr_context **context, kdtr_error *error) {
+    return kdtr_cuda_context_create_flags(device, 0, context, error);
+}
+
+int32_t kdtr_cuda_context_create_flags(int32_t device, uint32_t flags, kdtr_context **context,
+                                       kdtr_error *error) {
     if (context == NULL) {
         return capi_fail(error, KDTR_INVALID_ARGUMENT, "context", "it is NULL");
     }
     *context = NULL;
+    if ((flags & ~(uint32_t)KDTR_CUDA_CONTEXT_EXACT) != 0) {
+        return capi_fail(error, KDTR_RESERVED_NOT_ZERO, "flags", "0x%x: an undefined flag is set",
+                         flags);
+    }
     const uint32_t version =
         KDTR_VERSION_MAJOR * 1000000u + KDTR_VERSION_MINOR * 1000u + KDTR_VERSION_PATCH;
     if (kdtr_version() != version) {
@@ -224,7 +263,7 @@ int32_t kdtr_cuda_context_create(int32_t device, kdtr_context **context, kdtr_er
     created->version = version;
     created->backend = &cuda_backend;
     created->device = device;
-    status = open_device(created, error);
+    status = open_device(created, flags, error);
     if (status != KDTR_OK) {
         free(created);
         return status;

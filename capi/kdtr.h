@@ -98,6 +98,14 @@ typedef enum kdtr_implementation {
     KDTR_IMPLEMENTATION_FLASH = 3      /**< Flash CUDA kernel; CUDA contexts, 512 + 64, bfloat16. */
 } kdtr_implementation;
 
+/** Bits of kdtr_plan_config.flags. */
+typedef enum kdtr_plan_flag {
+    /** Exact mode: the row of a node has the bits of a plain decode of the same tokens, whatever
+        the number of nodes and the split into prefix and tree (spec/numerics.md). CUDA: the context
+        must have been asked for it, and its check have passed. */
+    KDTR_PLAN_EXACT = 1
+} kdtr_plan_flag;
+
 /** Bits that a run ORs into device_status[b]; the request is then treated as inactive. */
 typedef enum kdtr_request_status {
     KDTR_REQUEST_ROWS = 1,   /**< node_indptr out of order or beyond row_capacity. */
@@ -146,7 +154,7 @@ typedef struct kdtr_plan_config {
     int64_t row_capacity;   /**< R, rows of q, o and lse, 1 to 2^31-1. */
     int64_t max_prefix_len; /**< Largest prefix of a request, 0 to 2^31-1. */
     float scale;            /**< Factor of the scores, finite and above 0. */
-    uint32_t flags;         /**< 0. Later: exact mode, partial results. */
+    uint32_t flags;         /**< kdtr_plan_flag bits. Later: partial results. */
     int32_t num_threads;    /**< CPU: threads of a run, 0 = 1, at most 256. CUDA: 0. */
     int32_t expected_batch; /**< Requests expected to be active together, 0 = 1, at most 65,535.
                                  Shapes time, workspace and last bits of FLASH: far below what

@@ -13,6 +13,18 @@
 extern "C" {
 #endif
 
+/** Bits of the flags of kdtr_cuda_context_create_flags. */
+typedef enum kdtr_cuda_context_flag {
+    KDTR_CUDA_CONTEXT_EXACT = 1 /**< Check whether the device can give exact mode. */
+} kdtr_cuda_context_flag;
+
+/** What the check of a context said of exact mode (condition E8 of spec/numerics.md). */
+typedef enum kdtr_exact_verdict {
+    KDTR_EXACT_UNCHECKED = 0, /**< It was not asked for, or there is no code for the device. */
+    KDTR_EXACT_HOLDS = 1,     /**< Plans may ask for exact mode. */
+    KDTR_EXACT_FAILS = 2      /**< Rows depend on their neighbours: plans may not. */
+} kdtr_exact_verdict;
+
 /**
  * Number of usable CUDA devices.
  * @param count set to the number; 0 on failure
@@ -30,6 +42,24 @@ KDTR_API int32_t kdtr_cuda_device_count(int32_t *count, kdtr_error *error);
  */
 KDTR_API int32_t kdtr_cuda_context_create(int32_t device, kdtr_context **context,
                                           kdtr_error *error);
+/**
+ * As kdtr_cuda_context_create, which has flags 0. With KDTR_CUDA_CONTEXT_EXACT it also runs the
+ * check of exact mode, on the device's default stream, and waits for it. A check that fails is no
+ * error: the context keeps the verdict.
+ * @param device  device number
+ * @param flags   kdtr_cuda_context_flag bits
+ * @param context as there
+ * @param error   filled on failure, or NULL
+ * @return as there, or RESERVED_NOT_ZERO for an undefined flag
+ */
+KDTR_API int32_t kdtr_cuda_context_create_flags(int32_t device, uint32_t flags,
+                                                kdtr_context **context, kdtr_error *error);
+/**
+ * The verdict on exact mode.
+ * @param context a CUDA context
+ * @return kdtr_exact_verdict; KDTR_EXACT_UNCHECKED for NULL
+ */
+KDTR_API int32_t kdtr_cuda_context_exact(const kdtr_context *context);
 
 #ifdef __cplusplus
 }

@@ -97,8 +97,9 @@ static int32_t check_config(const kdtr_plan_config *c, kdtr_error *error) {
             return capi_fail(error, KDTR_RESERVED_NOT_ZERO, "reserved", "entry %zu is not 0", i);
         }
     }
-    if (c->flags != 0) {
-        return capi_fail(error, KDTR_RESERVED_NOT_ZERO, "flags", "no flag is defined yet");
+    if ((c->flags & ~(uint32_t)KDTR_PLAN_EXACT) != 0) {
+        return capi_fail(error, KDTR_RESERVED_NOT_ZERO, "flags", "0x%x: an undefined flag is set",
+                         c->flags);
     }
     int32_t status = check_ranges(c, error);
     return status != KDTR_OK ? status : check_types(c, error);

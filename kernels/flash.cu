@@ -9,12 +9,15 @@
  *          (flash_weights.cuh), eight add values (flash_values.cuh), four fetch keys
  *          (flash_fetch.cuh); results unnormalised, to the workspace
  * combine  merges the chunks, divides, stores (flash_combine.cuh)
+ *
+ * Exact mode has kernels of its own: flash_exact.cuh.
  */
 #include "device.cuh"
 
 #include "flash.h"
 #include "flash_block.cuh"
 #include "flash_combine.cuh"
+#include "flash_exact_launch.cuh"
 #include "flash_fetch.cuh"
 #include "flash_rows.cuh"
 #include "flash_scores.cuh"
@@ -27,19 +30,17 @@ __global__ void __launch_bounds__(FLASH_THREADS, 1) flash_main(struct flash_laun
     int32_t warp = flash_uniform((int32_t)threadIdx.x / 32);
     ptx_launch_dependents();
     if (threadIdx.x == 0) {
-        for (int32_t i = 0; i < FLASH_SLOTS; i++) {
-            ptx_mbarrier_init(&shared->full[i], FLASH_FETCH_WARPS);
-            ptx_mbarrier_init(&shared->spent[i], FLASH_VALUE_WARPS);
-        }
-        for (int32_t i = 0; i < FLASH_WEIGHTS; i++) {
-            ptx_mbarrier_init(&shared->weighed[i], FLASH_SCORE_WARPS);
-        }
-        ptx_fence_async();
-        /* Every block begins with an item of nothing, during which its first one is found. */
-        shared->work = {};
-        shared->work.item = (int32_t)blockIdx.x - (int32_t)gridDim.x;
+        flash_init_barriers(shared);
+    }
+    if (warp == FLASH_SCORE_WARPS) {
+        shared->work.step = 0;
+        shared->work.turn = 0;
+        flash_find_item(launch, (int32_t)blockIdx.x, &shared->work);
     }
     __syncthreads();
+    if (warp == 0) { /* it has nothing else to do yet */
+        flash_ask_slots(launch.call, shared->work, shared->unread);
+    }
     if (warp < FLASH_SCORE_WARPS) {
         ptx_more_registers<FLASH_SCORE_REGISTERS>();
         flash_score_items(launch, shared, warp);
@@ -74,11 +75,14 @@ extern "C" const char *attention_flash_cuda_unsupported(const struct ref_attenti
     if (a->kv_dtype != REF_BF16) {
         return "kv_dtype";
     }
-    /* Rows of a request and its keys are counted in 32 bits. */
+    /* The pairs of all rows are counted in 32 bits, and of a request they are divided. */
     if (a->row_capacity > (INT32_MAX - FLASH_ROWS) / a->num_heads) {
         return "row_capacity";
     }
-    return a->max_prefix_len > INT32_MAX - FLASH_KEYS - a->max_nodes ? "max_prefix_len" : NULL;
+    if ((int64_t)a->max_nodes * a->num_heads >= FLASH_MOST_PAIRS) {
+        return "max_nodes";
+    }
+    return a->max_prefix_len + a->max_nodes > FLASH_MOST_KEYS ? "max_prefix_len" : NULL;
 }
 
 extern "C" int32_t attention_flash_cuda_workspace(const struct ref_attention *a,
@@ -86,7 +90,8 @@ extern "C" int32_t attention_flash_cuda_workspace(const struct ref_attention *a,
                                                   size_t *bytes) {
     struct flash_split split;
     struct flash_layout layout;
-    int32_t status = prepare(a, options, &split, &layout);
+    int32_t status = options->exact ? flash_exact_workspace_layout(a, &layout)
+                                    : prepare(a, options, &split, &layout);
     *bytes = status == REF_OK ? (size_t)layout.bytes : 0;
     return status;
 }
@@ -98,7 +103,11 @@ static cudaError_t launch_wave(const struct flash_launch &launch, int64_t items,
     unsigned blocks =
         (unsigned)(most_items < launch.split.blocks ? most_items : launch.split.blocks);
     int32_t tiles = launch.end_tile - launch.first_tile;
-    struct flash_combine_grid grid = flash_combine_grid_of(tiles);
+    const struct ref_attention &a = launch.call;
+    struct flash_cut usual = flash_cut_lengths(
+        &launch.split, a.max_nodes * a.num_heads,
+        (int32_t)((a.max_prefix_len + a.max_nodes + FLASH_KEYS - 1) / FLASH_KEYS));
+    struct flash_combine_grid grid = flash_combine_grid_of(tiles, usual.chunks);
     int32_t most = launch.split.blocks * FLASH_COMBINE_BLOCKS / grid.blocks + 1;
     dim3 pieces((unsigned)grid.blocks, (unsigned)(tiles < most ? tiles : most));
     bool follows_rows = launch.first_tile == 0 && !launch.prepares;
@@ -128,6 +137,9 @@ extern "C" cudaError_t attention_flash_cuda(const struct ref_attention *a,
                                             cudaStream_t stream) {
     struct flash_launch launch;
     struct flash_layout layout;
+    if (options->exact) {
+        return flash_exact_run(a, options, workspace, stream);
+    }
     if (prepare(a, options, &launch.split, &layout) != REF_OK) {
         return cudaErrorInvalidValue;
     }
@@ -162,12 +174,16 @@ extern "C" cudaError_t attention_flash_cuda(const struct ref_attention *a,
     return error;
 }
 
+extern "C" cudaError_t attention_flash_cuda_exact_check(int32_t blocks, uint32_t *differing) {
+    return flash_exact_run_check(blocks, differing);
+}
+
 extern "C" cudaError_t attention_flash_cuda_load(void) {
     const void *const kernels[] = {(const void *)flash_own_rows, (const void *)flash_main,
                                    (const void *)flash_combine<1>, (const void *)flash_combine<2>,
                                    (const void *)flash_combine<4>};
     cudaError_t error = cudaSuccess;
-    for (int i = 0; error == cudaSuccess && i < 5; i++) {
+    for (size_t i = 0; error == cudaSuccess && i < sizeof kernels / sizeof kernels[0]; i++) {
         struct cudaFuncAttributes attributes;
         error = cudaFuncGetAttributes(&attributes, kernels[i]);
     }
@@ -176,5 +192,5 @@ extern "C" cudaError_t attention_flash_cuda_load(void) {
                                      cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      (int)sizeof(struct flash_shared));
     }
-    return error;
+    return error == cudaSuccess ? flash_exact_load() : error;
 }

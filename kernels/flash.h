@@ -21,6 +21,7 @@ struct flash_options {
     int32_t sm_count;       /**< Multiprocessors of the device, >= 1. */
     int32_t expected_batch; /**< Requests expected to run together, >= 1: shapes the split, so that
                                  result bits may depend on it. */
+    int32_t exact;          /**< 1: exact mode, whose bits depend on neither of them. */
 };
 
 /**
@@ -64,6 +65,17 @@ cudaError_t attention_flash_cuda(const struct ref_attention *a, const struct fla
  * @return cudaSuccess or the error of the runtime
  */
 cudaError_t attention_flash_cuda_load(void);
+
+/**
+ * Checks on the current device what exact mode rests on (E8 of spec/numerics.md): that a row of an
+ * mma has the same bits whatever the other rows hold and wherever in the tile it stands. Allocates
+ * a few bytes and waits.
+ *
+ * @param blocks    warps that check, each with numbers of its own: the multiprocessors, >= 1
+ * @param differing set to the number of sums that differed; 0: exact mode may be used
+ * @return cudaSuccess or the error of the runtime
+ */
+cudaError_t attention_flash_cuda_exact_check(int32_t blocks, uint32_t *differing);
 
 #ifdef __cplusplus
 }

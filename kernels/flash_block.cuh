@@ -22,9 +22,14 @@
 #define FLASH_SCORE_REGISTERS 184
 #define FLASH_VALUE_REGISTERS 152 /**< See FLASH_SCORE_REGISTERS. */
 #define FLASH_FETCH_REGISTERS 24  /**< See FLASH_SCORE_REGISTERS. */
-/** Named barriers: of the first and the second pair of score warps (this and the next), of all. */
+/** Named barriers of the first and the second pair of score warps: this and the next. */
 #define FLASH_PAIR_BARRIER 1
-#define FLASH_BLOCK_BARRIER 3 /**< See FLASH_PAIR_BARRIER. */
+/** Whether every lane arrives at barriers, not only the first of its warp: for racecheck. */
+#ifndef FLASH_EVERY_LANE
+#define FLASH_EVERY_LANE 0
+#endif
+/** Arrivals of a warp. */
+#define FLASH_ARRIVALS (FLASH_EVERY_LANE ? 32 : 1)
 /** Slots of the ring of key tiles. */
 #define FLASH_SLOTS 4
 /** Bytes from a row of a slot to the next: 1,152 and 16 more, so that eight rows of an ldmatrix lie
@@ -65,6 +70,7 @@ struct flash_work {
     int32_t first_tile; /**< First key tile. */
     int32_t end_tile;   /**< One past the last. */
     uint32_t step;      /**< Key tiles of the block before the item. */
+    uint32_t turn;      /**< Items of the block before it. */
     int32_t first_pair; /**< Row 0: its pair of node and head in the request. */
     int32_t m16;        /**< The first m16 tiles, those that have a row; without any, no keys. */
     int32_t slab;     /**< Results of its row tile and chunk in the workspace; -1: no more work. */
@@ -79,9 +85,13 @@ struct flash_shared {
     uint64_t full[FLASH_SLOTS];                                  /**< Keys have come. */
     uint64_t spent[FLASH_SLOTS];                                 /**< Values were used. */
     uint64_t weighed[FLASH_WEIGHTS];                             /**< Weights are there. */
-    struct flash_place place;                                    /**< Where `next` was found. */
-    struct flash_work next;                                      /**< The item after it. */
-    struct flash_work work;                                      /**< The item. */
+    uint64_t loaded[2];     /**< Queries of a round are in the ring. */
+    uint64_t taken[2];      /**< They are in the score warps' registers. */
+    uint64_t ended;         /**< No warp looks at `work` any more. */
+    uint64_t begun;         /**< `work` is the next item. */
+    uint32_t unread[32];    /**< Of flash_ask_slots. */
+    struct flash_work next; /**< The item after it. */
+    struct flash_work work; /**< The item. */
 };
 
 static_assert(sizeof(struct flash_shared) <= 101376, "beyond a block of sm_120");
@@ -107,9 +117,77 @@ struct flash_launch {
     float4 *partials;           /**< [slabs, 8 warps, 32 fragments, 32 lanes] */
 };
 
-/** All threads of the block meet, each kind in its own code. */
-static __device__ __forceinline__ void flash_meet() {
-    ptx_named_barrier(FLASH_BLOCK_BARRIER, FLASH_THREADS);
+/**
+ * Arrives for a warp, after what all its lanes did. With FLASH_EVERY_LANE each lane arrives itself:
+ * racecheck does not follow lane 0 through the __syncwarp.
+ */
+static __device__ __forceinline__ void flash_arrive(uint64_t *barrier) {
+    __syncwarp();
+    if (FLASH_EVERY_LANE || ptx_lane() == 0) {
+        ptx_mbarrier_arrive(barrier);
+    }
+}
+
+/** Slot of the ring, of the two that the item's queries come through: those of its third and fourth
+ * key tile. */
+static __device__ __forceinline__ unsigned char *flash_query_slot(struct flash_shared *shared,
+                                                                  int32_t tile) {
+    return shared->keys[(shared->work.step + 2 + (uint32_t)tile) % FLASH_SLOTS];
+}
+
+/** Ends the item for this warp, and waits for the next one. */
+static __device__ __forceinline__ void flash_next_item(struct flash_shared *shared) {
+    uint32_t turn = shared->work.turn;
+    flash_arrive(&shared->ended);
+    ptx_mbarrier_wait(&shared->begun, turn % 2);
+}
+
+/** As flash_next_item, by the warp that has found the next item: waits until no warp looks at
+ * `work`. Then comes flash_begin_item. */
+static __device__ __forceinline__ void flash_end_item(struct flash_shared *shared) {
+    uint32_t turn = shared->work.turn;
+    flash_arrive(&shared->ended);
+    ptx_mbarrier_wait(&shared->ended, turn % 2);
+    __syncwarp(); /* all have seen the phase, which can end once `begun` is arrived at */
+}
+
+/** Makes `next` the item, and begins it. */
+static __device__ __forceinline__ void flash_begin_item(struct flash_shared *shared) {
+    uint32_t turn = shared->work.turn;
+    __syncwarp();
+    const uint32_t *next = (const uint32_t *)&shared->next;
+    for (int32_t i = ptx_lane(); i < (int32_t)sizeof(struct flash_work) / 4; i += 32) {
+        ((uint32_t *)&shared->work)[i] = next[i];
+    }
+    flash_arrive(&shared->begun);
+    ptx_mbarrier_wait(&shared->begun, turn % 2);
+}
+
+/** What `next` has beside what is searched, by one warp. */
+static __device__ __forceinline__ void flash_count_next(struct flash_shared *shared) {
+    const struct flash_work &work = shared->work;
+    if (ptx_lane() == 0) {
+        shared->next.step = work.step + (uint32_t)(work.end_tile - work.first_tile);
+        shared->next.turn = work.turn + 1;
+    }
+}
+
+/** Initialises the barriers of a block, by one thread. */
+static __device__ __forceinline__ void flash_init_barriers(struct flash_shared *shared) {
+    for (int32_t i = 0; i < FLASH_SLOTS; i++) {
+        ptx_mbarrier_init(&shared->full[i], FLASH_FETCH_WARPS * FLASH_ARRIVALS);
+        ptx_mbarrier_init(&shared->spent[i], FLASH_VALUE_WARPS * FLASH_ARRIVALS);
+    }
+    for (int32_t i = 0; i < FLASH_WEIGHTS; i++) {
+        ptx_mbarrier_init(&shared->weighed[i], FLASH_SCORE_WARPS * FLASH_ARRIVALS);
+    }
+    for (int32_t i = 0; i < 2; i++) {
+        ptx_mbarrier_init(&shared->loaded[i], FLASH_VALUE_WARPS * FLASH_ARRIVALS);
+        ptx_mbarrier_init(&shared->taken[i], FLASH_SCORE_WARPS * FLASH_ARRIVALS);
+    }
+    ptx_mbarrier_init(&shared->ended, FLASH_THREADS / 32 * FLASH_ARRIVALS);
+    ptx_mbarrier_init(&shared->begun, FLASH_ARRIVALS);
+    ptx_fence_async();
 }
 
 /** What is the same in all lanes, in a form that the compiler knows to be so. */
@@ -117,9 +195,10 @@ static __device__ __forceinline__ int32_t flash_uniform(int32_t value) {
     return __shfl_sync(0xffffffffu, value, 0);
 }
 
-/** Sum over this lane and those before it. */
-static __device__ __forceinline__ int32_t flash_scan(int32_t value, int32_t lane) {
-    for (int32_t step = 1; step < 32; step *= 2) {
+/** Sum over this lane and those before it, where only the first `count` lanes have more than 0. */
+static __device__ __forceinline__ int32_t flash_scan(int32_t value, int32_t lane, int32_t count) {
+#pragma unroll 1
+    for (int32_t step = 1; step < count; step *= 2) {
         int32_t other = __shfl_up_sync(0xffffffffu, value, step);
         value += lane >= step ? other : 0;
     }
@@ -128,97 +207,113 @@ static __device__ __forceinline__ int32_t flash_scan(int32_t value, int32_t lane
 
 /**
  * Finds the request of an item, or of a row tile, of a wave, by one warp: lanes look at 32 requests
- * at a time, and the one that has it stores the place.
+ * at a time.
+ *
+ * Counts fit 32 bits even where requests overlap: a batch is below 2^16, and a request has at most
+ * 2^14 row tiles (FLASH_MOST_PAIRS).
  *
  * @param launch the launch
  * @param index  which item or row tile of the wave
  * @param tiles  whether row tiles are counted
- * @param place  in shared memory; its request is -1 if there is no such item
+ * @param place  filled in one lane; its request is -1 in all others, and if there is no such item
+ * @return whether a lane has it
  */
-static __device__ __forceinline__ void flash_find(const struct flash_launch &launch, int32_t index,
+static __device__ __forceinline__ bool flash_find(const struct flash_launch &launch, int32_t index,
                                                   bool tiles, struct flash_place *place) {
     int32_t lane = ptx_lane();
     int32_t tiles_before = 0;
     int32_t slabs_before = 0;
     int32_t items_before = 0;
-    if (lane == 0) {
-        place->request = -1;
-    }
-    __syncwarp();
+    *place = {};
+    place->request = -1;
+#pragma unroll 1
     for (int32_t first = 0; first < launch.call.batch; first += 32) {
         struct ref_row row = {0, 0, 0, 0, 0};
         struct flash_cut cut = {0, 0, 0, 0};
-        if (first + lane < launch.call.batch) {
+        int32_t lanes = min(launch.call.batch - first, 32);
+        if (lane < lanes) {
             cut = flash_cut_request(&launch.call, &launch.split, first + lane, &row);
         }
-        int32_t end = tiles_before + flash_scan(cut.row_tiles, lane);
+        int32_t end = tiles_before + flash_scan(cut.row_tiles, lane, lanes);
         int32_t begin = end - cut.row_tiles;
         int32_t low = begin > launch.first_tile ? begin : launch.first_tile;
         int32_t high = end < launch.end_tile ? end : launch.end_tile;
         int32_t count = high > low ? high - low : 0;
         int32_t slabs = count * cut.chunks;
         int32_t items = slabs * cut.parts;
-        int32_t base = slabs_before + flash_scan(slabs, lane) - slabs;
-        int32_t item = items_before + flash_scan(items, lane) - items;
+        int32_t base = slabs_before + flash_scan(slabs, lane, lanes) - slabs;
+        int32_t item = items_before + flash_scan(items, lane, lanes) - items;
         int32_t offset = tiles ? index + launch.first_tile - low : index - item;
         bool hit = offset >= 0 && offset < (tiles ? count : items);
-        if (hit) {
-            place->cut = cut;
-            place->request = first + lane;
-            place->first_row = (int32_t)row.first_row;
-            place->nodes = row.num_nodes;
-            place->prefix = (int32_t)row.prefix_len;
-            place->first = low - begin;
-            place->count = count;
-            place->base = base;
-            place->index = offset;
-        }
+        *place = {cut,
+                  hit ? first + lane : -1,
+                  (int32_t)row.first_row,
+                  row.num_nodes,
+                  (int32_t)row.prefix_len,
+                  low - begin,
+                  count,
+                  base,
+                  offset};
         if (__any_sync(0xffffffffu, hit)) {
-            break;
+            return true;
         }
         tiles_before = __shfl_sync(0xffffffffu, end, 31);
         slabs_before = __shfl_sync(0xffffffffu, base + slabs, 31);
         items_before = __shfl_sync(0xffffffffu, item + items, 31);
     }
+    return false;
+}
+
+/** The item that was found at a place. Parts against one chunk are neighbours: they read the same
+ * rows. By one lane. */
+static __device__ __forceinline__ void flash_set_work(const struct ref_attention &a,
+                                                      const struct flash_place &place,
+                                                      struct flash_work *work) {
+    int32_t together = place.count * place.cut.parts;
+    int32_t chunk = flash_quotient(place.index, together);
+    int32_t part = place.index - chunk * together;
+    int32_t tile = part >> place.cut.parts / 2;
+    part += place.first * place.cut.parts; /* within the request */
+    work->request = place.request;
+    work->first_row = place.first_row;
+    work->nodes = place.nodes;
+    work->prefix = place.prefix;
+    work->keys = place.prefix + (a.mask_mode == REF_MASK_NONE ? 0 : place.nodes);
+    work->first_tile = flash_chunk_begin(&place.cut, chunk);
+    work->first_pair = part * flash_part_rows(place.cut.parts);
+    work->m16 = flash_m16(work->nodes * a.num_heads, place.cut.parts, part);
+    work->end_tile = work->m16 > 0 ? flash_chunk_begin(&place.cut, chunk + 1) : work->first_tile;
+    work->slab = place.base + tile * place.cut.chunks + chunk;
+    work->slab_row = work->first_pair % FLASH_ROWS;
+    if (a.addressing == REF_ADDRESSING_CSR) {
+        work->list = ref_load_index(a.indptr, a.length_dtype, place.request);
+    } else {
+        int32_t row = a.table_rows != NULL ? a.table_rows[place.request] : place.request;
+        work->list = row * a.row_table_stride;
+    }
+}
+
+/** Finds an item of the wave, by one warp. */
+static __device__ __forceinline__ void flash_find_item(const struct flash_launch &launch,
+                                                       int32_t item, struct flash_work *work) {
+    struct flash_place place;
+    bool found = flash_find(launch, item, false, &place);
+    if (place.request >= 0) {
+        flash_set_work(launch.call, place, work);
+    } else if (!found) {
+        work->slab = -1;
+    }
+    if (ptx_lane() == 0) {
+        work->item = item;
+    }
     __syncwarp();
 }
 
-/** Item of a wave, by one warp. Parts against one chunk are neighbours: they read the same rows. */
-static __device__ __forceinline__ void flash_find_work(const struct flash_launch &launch,
-                                                       int32_t item, struct flash_place *place,
-                                                       struct flash_work *work) {
-    const struct ref_attention &a = launch.call;
-    flash_find(launch, item, false, place);
-    if (ptx_lane() != 0) {
-        return;
-    }
-    work->item = item;
-    work->slab = -1;
-    if (place->request < 0) {
-        return;
-    }
-    int32_t parts = place->cut.parts;
-    int32_t chunk = place->index / (place->count * parts);
-    int32_t part = place->index % (place->count * parts);
-    int32_t tile = part / parts;
-    part += place->first * parts; /* within the request */
-    work->request = place->request;
-    work->first_row = place->first_row;
-    work->nodes = place->nodes;
-    work->prefix = place->prefix;
-    work->keys = place->prefix + (a.mask_mode == REF_MASK_NONE ? 0 : place->nodes);
-    work->first_tile = flash_chunk_begin(&place->cut, chunk);
-    work->first_pair = part * (FLASH_ROWS / parts);
-    work->m16 = flash_m16(work->nodes * a.num_heads, parts, part);
-    work->end_tile = work->m16 > 0 ? flash_chunk_begin(&place->cut, chunk + 1) : work->first_tile;
-    work->slab = place->base + tile * place->cut.chunks + chunk;
-    work->slab_row = work->first_pair % FLASH_ROWS;
-    if (a.addressing == REF_ADDRESSING_CSR) {
-        work->list = ref_load_index(a.indptr, a.length_dtype, place->request);
-    } else {
-        int32_t row = a.table_rows != NULL ? a.table_rows[place->request] : place->request;
-        work->list = row * a.row_table_stride;
-    }
+/** Finds the block's next item, by one warp. */
+static __device__ __forceinline__ void flash_find_next(const struct flash_launch &launch,
+                                                       struct flash_shared *shared) {
+    flash_count_next(shared);
+    flash_find_item(launch, shared->work.item + (int32_t)gridDim.x, &shared->next);
 }
 
 /** Slot of a key of the item (eq-slot-csr, eq-slot-table); a pool has fewer than 2^32. */
@@ -234,6 +329,20 @@ static __device__ __forceinline__ uint32_t flash_slot(const struct ref_attention
     uint32_t page =
         (uint32_t)ref_load_index(a.row_table, a.slot_dtype, work.list + key / a.page_size);
     return page * (uint32_t)a.page_size + (uint32_t)(key % a.page_size);
+}
+
+/** Asks for the slots of an item's first two key tiles, by a warp: the fetch warps need a while to
+ * come to them. */
+static __device__ __forceinline__ void
+flash_ask_slots(const struct ref_attention &a, const struct flash_work &work, uint32_t *unread) {
+    int32_t lane = ptx_lane();
+    int32_t key = work.first_tile * FLASH_KEYS + lane;
+    int64_t index = work.list + key / a.page_size;
+    const void *list = a.addressing == REF_ADDRESSING_CSR ? a.slots : a.row_table;
+    if (work.slab >= 0 && key < work.prefix) {
+        ptx_ask(unread + lane,
+                (const unsigned char *)list + index * (a.slot_dtype == REF_I64 ? 8 : 4));
+    }
 }
 
 #endif

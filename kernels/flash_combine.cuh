@@ -5,7 +5,10 @@
  *
  * Many chunks: a block takes pieces of 16 rows and 8, 16 or 32 columns of a row tile, whose partial
  * outputs lie there as float4 in fragment order; its warps take every eighth chunk, and their sums
- * are added in order. Few chunks: a thread takes four float4 of all chunks.
+ * are added in order. Few chunks: a block takes 32 columns of all rows, a thread two float4.
+ *
+ * A block runs its code once, and waits longer for instructions than it takes to run them: so what
+ * can be a loop is one.
  */
 #ifndef KERNELS_FLASH_COMBINE_CUH
 #define KERNELS_FLASH_COMBINE_CUH
@@ -18,31 +21,33 @@
 #define FLASH_COMBINE_THREADS (32 * FLASH_COMBINE_WARPS)
 /** Few chunks: up to so many. */
 #define FLASH_COMBINE_FEW 8
-/** A row tile's float4, and those of them that a thread takes where chunks are few. */
+/** A row tile's float4, and those of them that a thread takes where chunks are few: n8 tiles. */
 #define FLASH_COMBINE_FLOAT4 ((int32_t)(FLASH_PARTIAL_BYTES / 16))
-#define FLASH_COMBINE_QUAD 4 /**< See FLASH_COMBINE_FLOAT4. */
+#define FLASH_COMBINE_PAIR 2 /**< See FLASH_COMBINE_FLOAT4. */
 /** Of few chunks, those of a thread that are on their way at a time. */
-#define FLASH_COMBINE_AHEAD 2
+#define FLASH_COMBINE_AHEAD 4
+/** Columns of a block where chunks are few. */
+#define FLASH_COMBINE_COLUMNS 32
 /** Blocks an SM of a launch, about, at most: a block takes more row tiles where there are more. */
 #define FLASH_COMBINE_BLOCKS 8
 /** Of many chunks, those of a thread that are on their way at a time: what registers allow. */
-#define FLASH_COMBINE_LOADS(width) ((width) == 4 ? 2 : 7 / (width))
+#define FLASH_COMBINE_LOADS(width) ((width) == 4 ? 2 : (width) == 2 ? 4 : 7)
 /** Widest piece in n8 tiles: 8 columns each. */
 #define FLASH_COMBINE_WIDEST 4
-/** Chunks that the threads of a row look at at a time: 16 rows, FLASH_COMBINE_THREADS threads. */
-#define FLASH_COMBINE_STRIDE (FLASH_COMBINE_THREADS / FLASH_M16)
-/** Chunks of a thread whose states it keeps. */
-#define FLASH_COMBINE_STATES ((FLASH_CHUNKS + FLASH_COMBINE_STRIDE - 1) / FLASH_COMBINE_STRIDE)
+/** States of a thread: of 16 rows and all chunks, or of 64 and few. */
+#define FLASH_COMBINE_STATES(rows) \
+    (((rows) == FLASH_ROWS ? FLASH_COMBINE_FEW : FLASH_CHUNKS) * (rows) / FLASH_COMBINE_THREADS)
 
 /** Shared memory of a block. */
 struct flash_combine_shared {
-    float weight[FLASH_CHUNKS][FLASH_M16];                      /**< Of each chunk and row. */
+    float2 state[FLASH_CHUNKS * FLASH_M16]; /**< [chunk][row] Reference, then weight; sum. */
     float4 sums[FLASH_COMBINE_WARPS][FLASH_COMBINE_WIDEST][32]; /**< Of each warp. */
-    float maximum[FLASH_COMBINE_WARPS][FLASH_M16]; /**< References: largest of each warp's. */
-    float total[FLASH_COMBINE_WARPS][FLASH_M16];   /**< Sums of weights. */
+    float maximum[FLASH_COMBINE_THREADS]; /**< References: largest of each thread's chunks. */
+    float total[FLASH_COMBINE_THREADS];   /**< Sums of weights, likewise. */
 };
 
-static_assert(sizeof(struct flash_combine_shared) <= 101376, "beyond a block of sm_120");
+static_assert(sizeof(struct flash_combine_shared) <= 49152, "beyond static shared memory");
+static_assert(FLASH_COMBINE_FEW * FLASH_ROWS <= FLASH_CHUNKS * FLASH_M16, "states of few chunks");
 
 /** How many blocks a row tile has in a launch, and how wide pieces are: so that one row tile keeps
  * all SMs busy, and many do not make more blocks than that. */
@@ -51,20 +56,28 @@ struct flash_combine_grid {
     int32_t blocks; /**< Of a row tile. */
 };
 
-/** @param tiles row tiles of the wave. @return the grid */
-static inline struct flash_combine_grid flash_combine_grid_of(int32_t tiles) {
+/**
+ * The grid of a wave. It fits the requests that the plan expects; with others it takes longer.
+ *
+ * @param tiles  row tiles of the wave
+ * @param chunks of a request at the plan's limits
+ * @return the grid
+ */
+static inline struct flash_combine_grid flash_combine_grid_of(int32_t tiles, int32_t chunks) {
     struct flash_combine_grid grid;
     grid.width = tiles <= 2 ? 1 : tiles <= 4 ? 2 : FLASH_COMBINE_WIDEST;
     grid.blocks = tiles <= 4 ? 256 / grid.width : tiles <= 16 ? 64 : tiles <= 32 ? 32 : 8;
+    /* Few chunks keep no more blocks busy than this. */
+    grid.blocks = chunks <= FLASH_COMBINE_FEW
+                      ? FLASH_LATENT / FLASH_COMBINE_COLUMNS / (tiles > 32 ? 2 : 1)
+                      : grid.blocks;
     return grid;
 }
 
 /** Weight of a chunk: its reference against the largest. */
 static __device__ __forceinline__ float flash_part_weight(float own, float largest) {
-    if (own == -INFINITY) {
-        return 0.0f;
-    }
-    return own == largest ? 1.0f : ptx_exp2(own - largest);
+    float weight = ptx_exp2(own - largest); /* exactly 1 where they are equal */
+    return own == -INFINITY ? 0.0f : own == largest ? 1.0f : weight;
 }
 
 /** Adds v, if it counts at all: a chunk in which nothing is visible may hold anything. */
@@ -76,234 +89,245 @@ static __device__ __forceinline__ void flash_add_part(float low, float high, flo
     sum->w = high == 0.0f ? sum->w : fmaf(high, v.w, sum->w);
 }
 
-/** A block's rows and columns of a row tile. */
-struct flash_piece {
-    int32_t row;            /**< First of 16 rows. */
-    int32_t column;         /**< First column. */
-    int32_t chunks;         /**< Of the request. */
-    const float2 *states;   /**< Of this thread's first chunk: its row. */
-    const float4 *partials; /**< Of this warp's first chunk: this lane's first float4. */
-};
-
-/** Piece number `number` of a row tile: [value warp][m16][n8 tiles]. */
-template <int32_t width>
-static __device__ __forceinline__ struct flash_piece
-flash_find_piece(const struct flash_launch &launch, const struct flash_place &place,
-                 int32_t number) {
-    int64_t item = place.base + place.index * place.cut.chunks;
-    int32_t warp = (int32_t)threadIdx.x / 32;
-    int32_t lane = (int32_t)threadIdx.x % 32;
-    int32_t n8 = number % (8 / width) * width;
-    int32_t m = number / (8 / width) % 4;
-    int32_t value_warp = number / (32 / width);
-    struct flash_piece piece;
-    piece.row = m * FLASH_M16;
-    piece.column = value_warp * 64 + n8 * 8;
-    piece.chunks = place.cut.chunks;
-    piece.states = launch.states + (item + threadIdx.x / FLASH_M16) * FLASH_ROWS + piece.row +
-                   lane % FLASH_M16;
-    piece.partials = launch.partials + (item + warp) * FLASH_COMBINE_FLOAT4 + value_warp * 1024 +
-                     (m * 8 + n8) * 32 + lane;
-    return piece;
-}
-
-/** States of the chunks of a thread: row t mod 16 and every sixteenth chunk from t / 16. */
-static __device__ __forceinline__ void flash_load_states(const struct flash_piece &piece,
-                                                         float2 state[FLASH_COMBINE_STATES]) {
-    int32_t first = (int32_t)threadIdx.x / FLASH_M16;
+/**
+ * States of a thread: of `rows` rows of a row tile row t mod rows, and of the chunks every
+ * (threads / rows)th from t / rows.
+ *
+ * @param states of the first row in the first chunk
+ * @param chunks of the request
+ * @param state  filled; -inf where there is no chunk
+ */
+template <int32_t rows>
+static __device__ __forceinline__ void flash_load_states(const float2 *states, int32_t chunks,
+                                                         float2 state[FLASH_COMBINE_STATES(rows)]) {
+    const int32_t stride = FLASH_COMBINE_THREADS / rows;
+    int32_t first = (int32_t)threadIdx.x / rows;
+    states += first * FLASH_ROWS + (int32_t)threadIdx.x % rows;
 #pragma unroll
-    for (int32_t i = 0; i < FLASH_COMBINE_STATES; i++) {
+    for (int32_t i = 0; i < FLASH_COMBINE_STATES(rows); i++) {
         state[i] = make_float2(-INFINITY, 0.0f);
-        if (first + FLASH_COMBINE_STRIDE * i < piece.chunks) {
-            state[i] = piece.states[FLASH_COMBINE_STRIDE * FLASH_ROWS * i];
+        if (first + stride * i < chunks) {
+            state[i] = states[stride * i * FLASH_ROWS];
         }
     }
+}
+
+/** Largest of the threads' references of a row. */
+template <int32_t rows>
+static __device__ __forceinline__ float
+flash_row_reference(const struct flash_combine_shared *shared, int32_t row) {
+    float maximum = -INFINITY;
+#pragma unroll
+    for (int32_t i = 0; i < FLASH_COMBINE_THREADS; i += rows) {
+        maximum = fmaxf(maximum, shared->maximum[i + row]);
+    }
+    return maximum;
+}
+
+/** Sum of the threads' weights of a row. */
+template <int32_t rows>
+static __device__ __forceinline__ float flash_row_total(const struct flash_combine_shared *shared,
+                                                        int32_t row) {
+    float total = 0.0f;
+#pragma unroll
+    for (int32_t i = 0; i < FLASH_COMBINE_THREADS; i += rows) {
+        total += shared->total[i + row];
+    }
+    return total;
 }
 
 /** Weights of all chunks and their sums, to shared memory. */
+template <int32_t rows>
 static __device__ __forceinline__ void
-flash_combine_weights(const struct flash_piece &piece, const float2 state[FLASH_COMBINE_STATES],
+flash_combine_weights(int32_t chunks, const float2 state[FLASH_COMBINE_STATES(rows)],
                       struct flash_combine_shared *shared) {
-    int32_t warp = (int32_t)threadIdx.x / 32;
-    int32_t lane = (int32_t)threadIdx.x % 32;
-    int32_t row = lane % FLASH_M16;
-    int32_t first = (int32_t)threadIdx.x / FLASH_M16;
+    int32_t row = (int32_t)threadIdx.x % rows;
     float maximum = -INFINITY;
 #pragma unroll
-    for (int32_t i = 0; i < FLASH_COMBINE_STATES; i++) {
+    for (int32_t i = 0; i < FLASH_COMBINE_STATES(rows); i++) {
+        /* [chunk][row] is [i][thread]. */
+        shared->state[i * FLASH_COMBINE_THREADS + threadIdx.x] = state[i];
         maximum = fmaxf(maximum, state[i].x);
     }
-    maximum = fmaxf(maximum, __shfl_xor_sync(0xffffffffu, maximum, 16));
-    if (lane < FLASH_M16) {
-        shared->maximum[warp][row] = maximum;
-    }
+    shared->maximum[threadIdx.x] = maximum;
     __syncthreads();
-#pragma unroll
-    for (int32_t w = 0; w < FLASH_COMBINE_WARPS; w++) {
-        maximum = fmaxf(maximum, shared->maximum[w][row]);
-    }
+    maximum = flash_row_reference<rows>(shared, row);
     float total = 0.0f;
-#pragma unroll
-    for (int32_t i = 0; i < FLASH_COMBINE_STATES; i++) {
-        int32_t chunk = first + FLASH_COMBINE_STRIDE * i;
-        if (chunk < piece.chunks) {
-            float weight = flash_part_weight(state[i].x, maximum);
-            shared->weight[chunk][row] = weight;
-            total += weight * state[i].y;
-        }
+#pragma unroll 1
+    for (int32_t i = (int32_t)threadIdx.x; i < chunks * rows; i += FLASH_COMBINE_THREADS) {
+        float2 own = shared->state[i];
+        own.x = flash_part_weight(own.x, maximum);
+        shared->state[i].x = own.x;
+        total += own.x * own.y;
     }
-    total += __shfl_xor_sync(0xffffffffu, total, 16);
-    if (lane < FLASH_M16) {
-        shared->total[warp][row] = total;
-    }
+    shared->total[threadIdx.x] = total;
     __syncthreads();
 }
 
-/** Adds the warps' sums, divides and stores. By as many warps as a piece has n8 tiles, one each. */
-static __device__ __forceinline__ void
-flash_combine_store(const struct ref_attention &a, const struct flash_piece &piece,
-                    const struct flash_output &output, const struct flash_combine_shared *shared) {
-    int32_t warp = (int32_t)threadIdx.x / 32;
-    int32_t lane = (int32_t)threadIdx.x % 32;
-    float4 all = make_float4(0, 0, 0, 0);
-    float totals[2] = {0.0f, 0.0f};
-    float reference[2] = {-INFINITY, -INFINITY};
-#pragma unroll
-    for (int32_t w = 0; w < FLASH_COMBINE_WARPS; w++) {
-        float4 v = shared->sums[w][warp][lane];
-        all.x += v.x;
-        all.y += v.y;
-        all.z += v.z;
-        all.w += v.w;
-#pragma unroll
-        for (int32_t r = 0; r < 2; r++) {
-            totals[r] += shared->total[w][lane / 4 + 8 * r];
-            reference[r] = fmaxf(reference[r], shared->maximum[w][lane / 4 + 8 * r]);
-        }
-    }
-    flash_store_merged(a, output, piece.column + warp * 8 + lane % 4 * 2, all, totals, reference);
-}
-
-/** Loads this lane's part of its warp's chunk k, if there is one. */
+/** Loads this lane's part of its warp's chunk k, if there is one: `stride` chunks apart. */
 template <int32_t width>
 static __device__ __forceinline__ void flash_load_part(const float4 *partial, int32_t k,
-                                                       int32_t count, float4 part[width]) {
+                                                       int32_t count, int32_t stride,
+                                                       float4 part[width]) {
     if (k < count) {
 #pragma unroll
         for (int32_t n = 0; n < width; n++) {
-            part[n] = partial[k * FLASH_COMBINE_WARPS * FLASH_COMBINE_FLOAT4 + n * 32];
+            part[n] = partial[k * stride * FLASH_COMBINE_FLOAT4 + n * 32];
         }
     }
 }
 
-/** Many chunks: one piece, by the block. */
+/** Adds a warp's chunks of a piece, every eighth from its first one; `part` has the first ones. */
 template <int32_t width>
 static __device__ __forceinline__ void
-flash_combine_many(const struct flash_launch &launch, const struct flash_place &place,
-                   int32_t number, struct flash_combine_shared *shared) {
+flash_add_chunks(const float4 *partial, const float2 *weight, int32_t count,
+                 float4 part[FLASH_COMBINE_LOADS(width)][width], float4 sum[width]) {
     const int32_t ahead = FLASH_COMBINE_LOADS(width);
-    struct flash_piece piece = flash_find_piece<width>(launch, place, number);
-    int32_t warp = (int32_t)threadIdx.x / 32;
-    int32_t lane = (int32_t)threadIdx.x % 32;
-    int32_t count = (piece.chunks - warp + FLASH_COMBINE_WARPS - 1) / FLASH_COMBINE_WARPS;
-    const float4 *partial = piece.partials;
-    float4 part[ahead][width];
-    float2 state[FLASH_COMBINE_STATES];
-    /* Everything that depends on nothing else is asked for first, what is needed first before. */
-    flash_load_states(piece, state);
-#pragma unroll
-    for (int32_t k = 0; k < ahead; k++) {
-        flash_load_part<width>(partial, k, count, part[k]);
-    }
-    struct flash_output output = flash_find_output(launch, place, piece.row + lane / 4);
-    flash_combine_weights(piece, state, shared);
-    float4 sum[width];
 #pragma unroll
     for (int32_t n = 0; n < width; n++) {
         sum[n] = make_float4(0, 0, 0, 0);
     }
-    const float *weight = shared->weight[warp] + lane / 4;
+#pragma unroll 1
     for (; count > 0; count -= ahead) {
         partial += ahead * FLASH_COMBINE_WARPS * FLASH_COMBINE_FLOAT4;
 #pragma unroll
         for (int32_t k = 0; k < ahead; k++) {
             if (k < count) {
-                float low = weight[k * FLASH_COMBINE_WARPS * FLASH_M16];
-                float high = weight[k * FLASH_COMBINE_WARPS * FLASH_M16 + 8];
+                float low = weight[k * FLASH_COMBINE_WARPS * FLASH_M16].x;
+                float high = weight[k * FLASH_COMBINE_WARPS * FLASH_M16 + 8].x;
 #pragma unroll
                 for (int32_t n = 0; n < width; n++) {
                     flash_add_part(low, high, part[k][n], &sum[n]);
                 }
             }
-            flash_load_part<width>(partial, k, count - ahead, part[k]);
+            flash_load_part<width>(partial, k, count - ahead, FLASH_COMBINE_WARPS, part[k]);
         }
         weight += ahead * FLASH_COMBINE_WARPS * FLASH_M16;
     }
+}
+
+/** Adds the warps' sums of two columns of a row, and stores them. By 32 threads a row half and n8
+ * tile: warp w has n8 tile w / 2 and rows lane / 4 + 8 (w % 2). */
+static __device__ __forceinline__ void
+flash_combine_store(const struct ref_attention &a, const struct flash_output &output,
+                    int32_t column, const struct flash_combine_shared *shared) {
+    int32_t warp = (int32_t)threadIdx.x / 32;
+    int32_t lane = (int32_t)threadIdx.x % 32;
+    float2 all = make_float2(0, 0);
+#pragma unroll
+    for (int32_t w = 0; w < FLASH_COMBINE_WARPS; w++) {
+        float2 v = ((const float2 *)&shared->sums[w][warp / 2][lane])[warp % 2];
+        all.x += v.x;
+        all.y += v.y;
+    }
+    int32_t row = lane / 4 + 8 * (warp % 2);
+    flash_store(a, output, column + warp / 2 * 8 + lane % 4 * 2, all,
+                flash_row_total<FLASH_M16>(shared, row),
+                flash_row_reference<FLASH_M16>(shared, row));
+}
+
+/**
+ * Many chunks: piece number `number` of a row tile, [value warp][m16][n8 tiles], by the block.
+ */
+template <int32_t width>
+static __device__ __forceinline__ void
+flash_combine_many(const struct flash_launch &launch, const struct flash_place &place,
+                   int32_t number, struct flash_combine_shared *shared) {
+    int32_t chunks = place.cut.chunks;
+    int32_t slab = place.base + place.index * chunks;
+    int32_t warp = (int32_t)threadIdx.x / 32;
+    int32_t lane = (int32_t)threadIdx.x % 32;
+    int32_t n8 = number % (8 / width) * width;
+    int32_t m = number / (8 / width) % 4;
+    int32_t value_warp = number / (32 / width);
+    const float4 *partial = launch.partials + (int64_t)(slab + warp) * FLASH_COMBINE_FLOAT4 +
+                            value_warp * 1024 + (m * 8 + n8) * 32 + lane;
+    int32_t count = (chunks - warp + FLASH_COMBINE_WARPS - 1) / FLASH_COMBINE_WARPS;
+    float4 part[FLASH_COMBINE_LOADS(width)][width];
+    float2 state[FLASH_COMBINE_STATES(FLASH_M16)];
+    /* Everything that depends on nothing else is asked for first, what is needed first before. */
+    flash_load_states<FLASH_M16>(launch.states + (int64_t)slab * FLASH_ROWS + m * FLASH_M16, chunks,
+                                 state);
+#pragma unroll
+    for (int32_t k = 0; k < FLASH_COMBINE_LOADS(width); k++) {
+        flash_load_part<width>(partial, k, count, FLASH_COMBINE_WARPS, part[k]);
+    }
+    struct flash_output output = {};
+    if (warp < 2 * width) {
+        output = flash_find_output(launch, place, m * FLASH_M16 + lane / 4 + 8 * (warp % 2));
+    }
+    flash_combine_weights<FLASH_M16>(chunks, state, shared);
+    float4 sum[width];
+    flash_add_chunks<width>(partial, shared->state + warp * FLASH_M16 + lane / 4, count, part, sum);
 #pragma unroll
     for (int32_t n = 0; n < width; n++) {
         shared->sums[warp][n][lane] = sum[n];
     }
     __syncthreads();
-    if (warp < width) {
-        flash_combine_store(launch.call, piece, output, shared);
+    if (warp < 2 * width) {
+        flash_combine_store(launch.call, output, value_warp * 64 + n8 * 8, shared);
     }
     __syncthreads(); /* before the next piece */
 }
 
-/** Few chunks: four float4 of the row tile, 32 apart from `number`, by one thread. */
+/** Few chunks: the columns from 32 `number`, all rows, by the block; warp w has m16 tile w / 2, and
+ * of the four n8 tiles two from 2 (w % 2). */
 static __device__ __forceinline__ void flash_combine_few(const struct flash_launch &launch,
                                                          const struct flash_place &place,
-                                                         int32_t number) {
-    int32_t lane = number % 32;
-    int32_t row = number / 256 % 4 * FLASH_M16 + lane / 4;
-    int32_t column = number / 1024 * 64 + number / 32 % 8 * 8 + lane % 4 * 2;
-    int64_t item = place.base + place.index * place.cut.chunks;
-    const float2 *states = launch.states + item * FLASH_ROWS + row;
-    const float4 *partials = launch.partials + item * FLASH_COMBINE_FLOAT4 + number;
-    const int32_t ahead = FLASH_COMBINE_AHEAD;
-    float4 part[ahead][FLASH_COMBINE_QUAD];
-    float reference[2] = {-INFINITY, -INFINITY};
+                                                         int32_t number, int32_t m16,
+                                                         struct flash_combine_shared *shared) {
+    int32_t chunks = place.cut.chunks;
+    int32_t slab = place.base + place.index * chunks;
+    int32_t warp = (int32_t)threadIdx.x / 32;
+    int32_t lane = (int32_t)threadIdx.x % 32;
+    const float4 *partial =
+        launch.partials + (int64_t)slab * FLASH_COMBINE_FLOAT4 + number / 2 * 1024 +
+        (warp / 2 * 8 + number % 2 * 4 + warp % 2 * FLASH_COMBINE_PAIR) * 32 + lane;
+    int32_t count = warp / 2 < m16 ? chunks : 0;
+    float4 part[FLASH_COMBINE_AHEAD][FLASH_COMBINE_PAIR];
+    float2 state[FLASH_COMBINE_STATES(FLASH_ROWS)];
+    flash_load_states<FLASH_ROWS>(launch.states + (int64_t)slab * FLASH_ROWS, chunks, state);
 #pragma unroll
-    for (int32_t k = 0; k < FLASH_COMBINE_FEW; k++) {
-        if (k < place.cut.chunks) {
-#pragma unroll
-            for (int32_t n = 0; n < FLASH_COMBINE_QUAD && k < ahead; n++) {
-                part[k][n] = partials[k * FLASH_COMBINE_FLOAT4 + n * 32];
-            }
-            reference[0] = fmaxf(reference[0], states[k * FLASH_ROWS].x);
-            reference[1] = fmaxf(reference[1], states[k * FLASH_ROWS + 8].x);
-        }
+    for (int32_t k = 0; k < FLASH_COMBINE_AHEAD; k++) {
+        flash_load_part<FLASH_COMBINE_PAIR>(partial, k, count, 1, part[k]);
     }
-    struct flash_output output = flash_find_output(launch, place, row);
-    float4 sum[FLASH_COMBINE_QUAD];
+    flash_combine_weights<FLASH_ROWS>(chunks, state, shared);
+    int32_t row = warp / 2 * FLASH_M16 + lane / 4;
+    float4 sum[FLASH_COMBINE_PAIR];
 #pragma unroll
-    for (int32_t n = 0; n < FLASH_COMBINE_QUAD; n++) {
+    for (int32_t n = 0; n < FLASH_COMBINE_PAIR; n++) {
         sum[n] = make_float4(0, 0, 0, 0);
     }
-    float totals[2] = {0.0f, 0.0f};
+#pragma unroll 1
+    for (int32_t first = 0; first < count; first += FLASH_COMBINE_AHEAD) {
 #pragma unroll
-    for (int32_t k = 0; k < FLASH_COMBINE_FEW; k++) {
-        if (k >= place.cut.chunks) {
-            break;
-        }
-        float2 upper = states[k * FLASH_ROWS];
-        float2 lower = states[k * FLASH_ROWS + 8];
-        float low = flash_part_weight(upper.x, reference[0]);
-        float high = flash_part_weight(lower.x, reference[1]);
-        totals[0] += low * upper.y;
-        totals[1] += high * lower.y;
+        for (int32_t k = 0; k < FLASH_COMBINE_AHEAD; k++) {
+            if (first + k < count) {
+                float low = shared->state[(first + k) * FLASH_ROWS + row].x;
+                float high = shared->state[(first + k) * FLASH_ROWS + row + 8].x;
 #pragma unroll
-        for (int32_t n = 0; n < FLASH_COMBINE_QUAD; n++) {
-            flash_add_part(low, high, part[k % ahead][n], &sum[n]);
-            if (k + ahead < FLASH_COMBINE_FEW && k + ahead < place.cut.chunks) {
-                part[k % ahead][n] = partials[(k + ahead) * FLASH_COMBINE_FLOAT4 + n * 32];
+                for (int32_t n = 0; n < FLASH_COMBINE_PAIR; n++) {
+                    flash_add_part(low, high, part[k][n], &sum[n]);
+                }
             }
+            flash_load_part<FLASH_COMBINE_PAIR>(partial, first + k + FLASH_COMBINE_AHEAD, count, 1,
+                                                part[k]);
         }
     }
+    int32_t column = number * FLASH_COMBINE_COLUMNS + warp % 2 * 16 + lane % 4 * 2;
+#pragma unroll 1
+    for (int32_t r = 0; r < 2 && count > 0; r++) {
+        struct flash_output output = flash_find_output(launch, place, row + 8 * r);
+        float total = flash_row_total<FLASH_ROWS>(shared, row + 8 * r);
+        float reference = flash_row_reference<FLASH_ROWS>(shared, row + 8 * r);
 #pragma unroll
-    for (int32_t n = 0; n < FLASH_COMBINE_QUAD; n++) {
-        flash_store_merged(launch.call, output, column + n * 8, sum[n], totals, reference);
+        for (int32_t n = 0; n < FLASH_COMBINE_PAIR; n++) {
+            flash_store(launch.call, output, column + n * 8,
+                        r == 0 ? make_float2(sum[n].x, sum[n].y) : make_float2(sum[n].z, sum[n].w),
+                        total, reference);
+        }
     }
+    __syncthreads(); /* before the next piece */
 }
 
 /** Block `block` of `blocks` of a row tile. */
@@ -312,21 +336,13 @@ static __device__ __forceinline__ void
 flash_combine_tile(const struct flash_launch &launch, const struct flash_place &place,
                    int32_t block, int32_t blocks, struct flash_combine_shared *shared) {
     int32_t m16 = flash_m16(place.nodes * launch.call.num_heads, 1, place.first + place.index);
-    if (place.cut.chunks <= FLASH_COMBINE_FEW) {
-        int32_t first = block * FLASH_COMBINE_THREADS + (int32_t)threadIdx.x;
-        int32_t number = first / 32 * 32 * FLASH_COMBINE_QUAD + first % 32;
+    bool few = place.cut.chunks <= FLASH_COMBINE_FEW;
 #pragma unroll 1
-        for (; number < FLASH_COMBINE_FLOAT4;
-             number += blocks * FLASH_COMBINE_THREADS * FLASH_COMBINE_QUAD) {
-            if (number / 256 % 4 < m16) {
-                flash_combine_few(launch, place, number);
-            }
-        }
-        return;
-    }
-#pragma unroll 1
-    for (int32_t number = block; number < 256 / width; number += blocks) {
-        if (number / (8 / width) % 4 < m16) {
+    for (int32_t number = block;
+         number < (few ? FLASH_LATENT / FLASH_COMBINE_COLUMNS : 256 / width); number += blocks) {
+        if (few) {
+            flash_combine_few(launch, place, number, m16, shared);
+        } else if (number / (8 / width) % 4 < m16) {
             flash_combine_many<width>(launch, place, number, shared);
         }
     }
@@ -342,13 +358,14 @@ __global__ void __launch_bounds__(FLASH_COMBINE_THREADS, 2)
     KDTR_SHARED_ARRAY(struct flash_combine_shared, shared, 1);
     int32_t tile = launch.first_tile + (int32_t)blockIdx.y;
     ptx_grid_wait();
-#pragma unroll 1
-    for (; tile < launch.end_tile; tile += (int32_t)gridDim.y) {
-        const struct flash_place place = launch.places[tile];
-        if (place.request < 0) {
+    struct flash_place place = launch.places[tile]; /* a first row tile there is */
+    while (place.request >= 0) {
+        flash_combine_tile<width>(launch, place, (int32_t)blockIdx.x, (int32_t)gridDim.x, shared);
+        tile += (int32_t)gridDim.y;
+        if (tile >= launch.end_tile) {
             break;
         }
-        flash_combine_tile<width>(launch, place, (int32_t)blockIdx.x, (int32_t)gridDim.x, shared);
+        place = launch.places[tile];
     }
 }
 

@@ -88,7 +88,7 @@ static __device__ __forceinline__ void flash_fetch(const struct flash_launch &la
                           (const uint16_t *)launch.call.kv_latent +
                               slot * launch.call.kv_latent_stride,
                           FLASH_TILE_BYTES, full);
-        } else if (lane == half) {
+        } else if (FLASH_EVERY_LANE || lane == half) {
             ptx_mbarrier_arrive(full);
         }
         return;
@@ -101,12 +101,20 @@ static __device__ __forceinline__ void flash_fetch(const struct flash_launch &la
     }
     if (lane == half) {
         ptx_mbarrier_expect(full, (uint32_t)(end - first) * FLASH_ROW_BYTES);
+    } else if (FLASH_EVERY_LANE) {
+        ptx_mbarrier_arrive(full);
     }
     __syncwarp();
     int32_t key = lane - half;
     if (key >= first && key < end) {
         flash_fetch_row(launch.call, target + key * FLASH_PITCH, slot, full);
     }
+}
+
+/** Waits until queries no longer need the slots of the item's third and fourth key tile. */
+static __device__ __forceinline__ void flash_wait_queries(struct flash_shared *shared) {
+    ptx_mbarrier_wait(&shared->taken[0], shared->work.turn % 2);
+    ptx_mbarrier_wait(&shared->taken[1], shared->work.turn % 2);
 }
 
 /** A fetch warp's part of an item. */
@@ -118,6 +126,9 @@ static __device__ __forceinline__ void flash_fetch_item(const struct flash_launc
     int32_t begin = flash_uniform(shared->work.first_tile);
     uint32_t next = flash_load_slot(launch.call, shared->work, begin);
     for (int32_t tile = begin; tile < end; tile += 2, step += 2) {
+        if (tile == begin + 2) {
+            flash_wait_queries(shared);
+        }
         uint32_t slot = next;
         next = flash_load_slot(launch.call, shared->work, tile + 2);
         uint32_t runs = 0;
@@ -131,6 +142,9 @@ static __device__ __forceinline__ void flash_fetch_item(const struct flash_launc
             flash_fetch(launch, shared, warp, tile + 1, step + 1, slot, 16, runs >> 16 == 0xffffu);
         }
     }
+    if (end <= begin + 2) {
+        flash_wait_queries(shared); /* no phase of a barrier passes unseen */
+    }
 }
 
 /** A fetch warp's whole life. */
@@ -138,8 +152,7 @@ static __device__ __forceinline__ void
 flash_fetch_items(const struct flash_launch &launch, struct flash_shared *shared, int32_t warp) {
     while (shared->work.slab >= 0) {
         flash_fetch_item(launch, shared, warp);
-        flash_meet();
-        flash_meet();
+        flash_next_item(shared);
     }
 }
 

@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /** Kernels of flash.cu. */
-#define FLASH_KERNELS 5
+#define FLASH_KERNELS 11
 
 /** What a kernel takes. */
 struct flash_resources {

@@ -14,10 +14,12 @@
 /** Warps of a block of flash_own_rows. */
 #define FLASH_ROWS_WARPS 8
 
-/** Stores an empty row: o = 0, lse = -inf. By a warp. */
+/** Stores an empty row: o = 0, lse = -inf. By a warp; `again` as for flash_own_row. */
+template <bool again>
 static __device__ void flash_store_empty(const struct ref_attention &a, int64_t index) {
     for (int32_t head = 0; head < a.num_heads; head++) {
-        for (int32_t d = (int32_t)threadIdx.x % 32; d < FLASH_LATENT; d += 32) {
+        for (int32_t d = again ? ptx_lane() : (int32_t)threadIdx.x % 32; d < FLASH_LATENT;
+             d += 32) {
             ref_store_f32(a.o, a.o_dtype, ref_output_index(&a, index, head, d), 0.0f);
         }
         if (a.lse != NULL && threadIdx.x % 32 == 0) {
@@ -100,7 +102,9 @@ static __device__ struct ref_row flash_find_row(const struct ref_attention &a, i
     return found;
 }
 
-/** What a warp does for query row `index`. */
+/** What a warp does for query row `index`. `again`: there are no registers to keep what follows
+ * from the number of the lane. */
+template <bool again = false>
 static __device__ void flash_own_row(const struct flash_launch &launch, uint32_t *masks,
                                      int64_t mask_stride, int64_t index) {
     const struct ref_attention &a = launch.call;
@@ -129,7 +133,7 @@ static __device__ void flash_own_row(const struct flash_launch &launch, uint32_t
         }
     }
     if (owner < 0) {
-        flash_store_empty(a, index);
+        flash_store_empty<again>(a, index);
     }
 }
 
@@ -146,7 +150,11 @@ static __device__ void flash_prepare(struct flash_launch launch, uint32_t *masks
         int32_t first = (int32_t)(tile / launch.end_tile) * launch.end_tile;
         launch.end_tile += first;
         launch.first_tile = first;
-        flash_find(launch, (int32_t)tile - first, true, &launch.places[tile]);
+        struct flash_place place;
+        bool found = flash_find(launch, (int32_t)tile - first, true, &place);
+        if (place.request >= 0 || (!found && ptx_lane() == 0)) {
+            launch.places[tile] = place;
+        }
     }
 }
 

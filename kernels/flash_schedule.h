@@ -42,10 +42,15 @@
 /** Workspace that partial outputs may take before row tiles run in waves. */
 #define FLASH_WAVE_BYTES ((int64_t)88 << 20)
 
+/** What flash_quotient takes: pairs of a request are fewer. */
+#define FLASH_MOST_PAIRS (1 << 20)
+/** Most keys of a request: their key tiles and as many chunks more are fewer than 2^20. */
+#define FLASH_MOST_KEYS ((int64_t)((1 << 20) - 2 * FLASH_CHUNKS) * FLASH_KEYS)
 /** Most parts of a row tile. */
 #define FLASH_PARTS 4
-/** Key tiles of a block up to which more parts than one are weighed. */
+/** Key tiles of a block up to which a row tile has two parts, and four. */
 #define FLASH_SHORT 4
+#define FLASH_SHORTEST 2 /**< See FLASH_SHORT. */
 
 /** How one request is cut. */
 struct flash_cut {
@@ -75,6 +80,28 @@ struct flash_split {
 };
 
 /**
+ * Quotient of two numbers below 2^20. On the device a division of integers takes 150 clocks, and a
+ * block waits for several of them before it knows what to do.
+ *
+ * @param a dividend
+ * @param b divisor, not 0
+ * @return a / b
+ */
+REF_INLINE int32_t flash_quotient(int32_t a, int32_t b) {
+#ifdef __CUDA_ARCH__
+    /* (a + 1/2) / b is 1 / (2 b) or more from an integer, a relative distance above 2^-21. */
+    return (int32_t)__fdividef((float)a + 0.5f, (float)b);
+#else
+    return a / b;
+#endif
+}
+
+/** Rows of a part: 64 / P. @param parts 1, 2 or 4 @return 64, 32 or 16 */
+REF_INLINE int32_t flash_part_rows(int32_t parts) {
+    return FLASH_ROWS >> parts / 2;
+}
+
+/**
  * Keys of a request: its prefix, and its nodes where the mask lets any be seen.
  *
  * @param a   the call
@@ -94,7 +121,7 @@ REF_INLINE int64_t flash_keys(const struct ref_attention *a, const struct ref_ro
  * @return 0 to 4 / P
  */
 REF_INLINE int32_t flash_m16(int32_t pairs, int32_t parts, int32_t part) {
-    int32_t rows = FLASH_ROWS / parts;
+    int32_t rows = flash_part_rows(parts);
     int32_t left = pairs - part * rows;
     left = left < rows ? left : rows;
     return left > 0 ? (left + FLASH_M16 - 1) / FLASH_M16 : 0;
@@ -112,11 +139,35 @@ REF_INLINE int32_t flash_m16(int32_t pairs, int32_t parts, int32_t part) {
  * @param chunks C, such that no block has more than two items
  * @return the time
  */
-REF_INLINE uint32_t flash_time(const struct flash_split *split, uint32_t items, uint32_t tiles,
-                               uint32_t m16, uint32_t chunks) {
-    uint32_t rounds = items * chunks > (uint32_t)split->blocks ? 2 : 1;
-    uint32_t each = (tiles + chunks - 1) / chunks;
-    return rounds * (each * (m16 > 2 ? 8 : 6) + 32 + 8 * m16) + items * chunks * m16 * 2 / 17;
+REF_INLINE uint32_t flash_time(const struct flash_split *split, int32_t items, int32_t tiles,
+                               int32_t m16, int32_t chunks) {
+    int32_t rounds = items * chunks > split->blocks ? 2 : 1;
+    int32_t each = flash_quotient(tiles + chunks - 1, chunks);
+    return (uint32_t)(rounds * (each * (m16 > 2 ? 8 : 6) + 32 + 8 * m16)) +
+           (uint32_t)(items * chunks * m16) * 2 / 17;
+}
+
+/**
+ * Most chunks that are worth their combination.
+ *
+ * @param items  of all requests together, for each chunk
+ * @param tiles  T
+ * @return the largest C with C^2 items <= 17 T, at most FLASH_CHUNKS and T, at least 1
+ */
+REF_INLINE int32_t flash_most_chunks(int32_t items, int32_t tiles) {
+    /* A root that may be one off, then the exact one. */
+#ifdef __CUDA_ARCH__
+    float square = __fdividef((float)(17 * tiles), (float)items);
+    int32_t most = (int32_t)(square * rsqrtf(square));
+#else
+    int32_t most = (int32_t)sqrtf((float)(17 * tiles) / (float)items);
+#endif
+    most = most < FLASH_CHUNKS ? most : FLASH_CHUNKS;
+    most = (most + 1) * (most + 1) * items <= 17 * tiles ? most + 1 : most;
+    most = most * most * items > 17 * tiles ? most - 1 : most;
+    most = most < FLASH_CHUNKS ? most : FLASH_CHUNKS;
+    most = most < tiles ? most : tiles;
+    return most > 1 ? most : 1;
 }
 
 /**
@@ -126,38 +177,50 @@ REF_INLINE uint32_t flash_time(const struct flash_split *split, uint32_t items, 
  * @param split plan and card
  * @param m16   m16 tiles of a part
  * @param cut   of the request; its chunks are set: 1 to min(max(T, 1), FLASH_CHUNKS)
- * @return the time
  */
-REF_INLINE uint32_t flash_set_chunks(const struct flash_split *split, int32_t m16,
-                                     struct flash_cut *cut) {
+REF_INLINE void flash_set_chunks(const struct flash_split *split, int32_t m16,
+                                 struct flash_cut *cut) {
     int64_t together = (int64_t)cut->row_tiles * cut->parts * split->expected_batch;
     cut->chunks = 1;
     if (together >= split->blocks * FLASH_ROUNDS || cut->key_tiles <= 1) {
-        return UINT32_MAX;
+        return;
     }
-    uint32_t items = (uint32_t)together;
-    uint32_t tiles = (uint32_t)cut->key_tiles;
-    /* More chunks than this cost more in the combine than they save. */
-    uint32_t square = 17 * tiles / items;
-    square = square < FLASH_CHUNKS * FLASH_CHUNKS ? square : FLASH_CHUNKS * FLASH_CHUNKS;
-    uint32_t most = (uint32_t)sqrtf((float)square);
-    most = most < tiles ? most : tiles;
-    most = most > 1 ? most : 1;
-    uint32_t one = (uint32_t)split->blocks / items;
-    uint32_t two = 2 * one + (2 * ((uint32_t)split->blocks - one * items) >= items ? 1 : 0);
+    int32_t items = (int32_t)together;
+    int32_t one = flash_quotient(split->blocks, items);
+    int32_t two = 2 * one + (2 * (split->blocks - one * items) >= items ? 1 : 0);
+    int32_t most = flash_most_chunks(items, cut->key_tiles);
     one = one < most ? one : most;
     one = one > 1 ? one : 1;
     two = two < most ? two : most;
-    uint32_t time_of_one = flash_time(split, items, tiles, (uint32_t)m16, one);
-    uint32_t time_of_two = flash_time(split, items, tiles, (uint32_t)m16, two);
-    cut->chunks = (int32_t)(time_of_two < time_of_one ? two : one);
-    return time_of_two < time_of_one ? time_of_two : time_of_one;
+    uint32_t time_of_one = flash_time(split, items, cut->key_tiles, m16, one);
+    uint32_t time_of_two = flash_time(split, items, cut->key_tiles, m16, two);
+    cut->chunks = time_of_two < time_of_one ? two : one;
 }
 
 /**
- * How a request is cut. With one part a row tile, the cache is read the fewest times. Where that
- * leaves a block at most FLASH_SHORT key tiles, beginnings and ends take longer than the keys: then
- * two and four parts are weighed too, as long as all of them run at once.
+ * Parts of a row tile. With one, the cache is read the fewest times. Where blocks have few key
+ * tiles, beginnings and ends take longer than the keys: then two or four, which store less each, as
+ * long as all of them run at once and have rows.
+ *
+ * @param split     plan and card
+ * @param together  row tiles of all requests together
+ * @param key_tiles T
+ * @param m16       m16 tiles of the first row tile
+ * @return P
+ */
+REF_INLINE int32_t flash_parts(const struct flash_split *split, int64_t together, int32_t key_tiles,
+                               int32_t m16) {
+    int64_t work = together * key_tiles;
+    int32_t parts = work <= FLASH_SHORTEST * (int64_t)split->blocks ? 4
+                    : work <= FLASH_SHORT * (int64_t)split->blocks  ? 2
+                                                                    : 1;
+    parts = parts > m16 ? (m16 > 2 ? 4 : m16) : parts;
+    parts = together * parts > split->blocks ? parts / 2 : parts;
+    return parts > 1 && together * parts <= split->blocks ? parts : 1;
+}
+
+/**
+ * How a request is cut.
  *
  * @param split     plan and card
  * @param pairs     Q H, at least 1
@@ -166,23 +229,11 @@ REF_INLINE uint32_t flash_set_chunks(const struct flash_split *split, int32_t m1
  */
 REF_INLINE struct flash_cut flash_cut_lengths(const struct flash_split *split, int32_t pairs,
                                               int32_t key_tiles) {
-    struct flash_cut best = {(pairs + FLASH_ROWS - 1) / FLASH_ROWS, 1, key_tiles, 1};
-    uint32_t best_time = flash_set_chunks(split, flash_m16(pairs, 1, 0), &best);
-    int64_t together = (int64_t)best.row_tiles * split->expected_batch;
-    FLASH_ROLLED
-    for (int32_t parts = 2; parts <= FLASH_PARTS; parts *= 2) {
-        struct flash_cut cut = {best.row_tiles, parts, key_tiles, 1};
-        if (together * key_tiles > (int64_t)FLASH_SHORT * split->blocks ||
-            together * parts > split->blocks) {
-            break;
-        }
-        uint32_t time = flash_set_chunks(split, flash_m16(pairs, parts, 0), &cut);
-        if (time < best_time) {
-            best_time = time;
-            best = cut;
-        }
-    }
-    return best;
+    struct flash_cut cut = {(pairs + FLASH_ROWS - 1) / FLASH_ROWS, 1, key_tiles, 1};
+    cut.parts = flash_parts(split, (int64_t)cut.row_tiles * split->expected_batch, key_tiles,
+                            flash_m16(pairs, 1, 0));
+    flash_set_chunks(split, flash_m16(pairs, cut.parts, 0), &cut);
+    return cut;
 }
 
 /**
@@ -193,8 +244,8 @@ REF_INLINE struct flash_cut flash_cut_lengths(const struct flash_split *split, i
  * @return key tile
  */
 REF_INLINE int32_t flash_chunk_begin(const struct flash_cut *cut, int32_t chunk) {
-    int32_t each = cut->key_tiles / cut->chunks;
-    int32_t longer = cut->key_tiles % cut->chunks;
+    int32_t each = flash_quotient(cut->key_tiles, cut->chunks);
+    int32_t longer = cut->key_tiles - each * cut->chunks;
     return chunk * each + (chunk < longer ? chunk : longer);
 }
 
@@ -214,6 +265,8 @@ REF_INLINE struct flash_cut flash_cut_request(const struct ref_attention *a,
     row->request = request;
     row->num_nodes = 0;
     if (ref_request_bounds(a, request, row) == 0 && row->num_nodes > 0) {
+#if defined(__CUDA_ARCH__) && defined(TRACE)
+#endif
         cut = flash_cut_lengths(split, row->num_nodes * a->num_heads,
                                 ((int32_t)flash_keys(a, row) + FLASH_KEYS - 1) / FLASH_KEYS);
     }

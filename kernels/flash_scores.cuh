@@ -17,8 +17,8 @@
 
 /** k16 steps whose queries are in registers. */
 #define FLASH_HELD_STEPS (FLASH_STEPS - FLASH_SHARED_STEPS)
-/** Steps by which keys are loaded ahead of their products. */
-#define FLASH_AHEAD 2
+/** Steps by which keys are loaded ahead of their products, of two m16 tiles and of one. */
+#define FLASH_AHEAD(m16) ((m16) == 2 ? 2 : 3)
 /** Step of a tile's products at which the weights of the tile before are released. */
 #define FLASH_RELEASE_STEP 13
 
@@ -27,54 +27,45 @@ static __device__ __forceinline__ int32_t flash_own_m16(int32_t warp) {
     return warp / 2 + warp % 2 * 2;
 }
 
-/** A fragments of a warp's m16 tiles: the first steps to registers, the last to shared memory. */
-static __device__ __forceinline__ void flash_load_queries(const struct ref_attention &a,
-                                                          struct flash_shared *shared, int32_t warp,
+/** A fragments of one m16 tile of a warp, number m of its product: to registers, of the last step
+ * to shared memory. */
+template <int32_t m>
+static __device__ __forceinline__ void flash_take_tile(const unsigned char *row,
+                                                       uint4 queries[FLASH_SHARED_STEPS][2][32],
+                                                       uint32_t held[FLASH_HELD_STEPS][2][4]) {
+#pragma unroll
+    for (int32_t step = 0; step < FLASH_HELD_STEPS; step++) {
+        ptx_ldmatrix(held[step][m], row + step * 32);
+    }
+#pragma unroll
+    for (int32_t step = 0; step < FLASH_SHARED_STEPS; step++) {
+        uint32_t last[4];
+        ptx_ldmatrix(last, row + (FLASH_HELD_STEPS + step) * 32);
+        queries[step][m][ptx_lane()] = make_uint4(last[0], last[1], last[2], last[3]);
+    }
+}
+
+/** Takes the queries of an item from the ring, where value warps put them (flash_load_queries). */
+static __device__ __forceinline__ void flash_take_queries(struct flash_shared *shared, int32_t warp,
                                                           uint32_t held[FLASH_HELD_STEPS][2][4]) {
-    int32_t lane = ptx_lane(); /* anew: there is no register to keep what follows from it */
-    int32_t half = warp % 2;
+    int32_t lane = ptx_lane();
+    int32_t m16 = flash_uniform(shared->work.m16);
+    uint32_t turn = (uint32_t)flash_uniform((int32_t)shared->work.turn);
     /* The tile that the warp finishes comes first; of a single one, both warps have it there. */
-    int32_t swap = shared->work.m16 > warp / 2 + 2 ? half : 0;
-    /* Each lane finds one of the 32 rows; then they are handed round. */
-    int32_t pair =
-        shared->work.first_pair + warp / 2 * FLASH_M16 + lane / 16 * 2 * FLASH_M16 + lane % 16;
-    int32_t pairs = shared->work.nodes * a.num_heads;
-    /* Past the last pair it is repeated: what comes of it is not stored. */
-    pair = pair < pairs ? pair : pairs - 1;
-    int64_t row = shared->work.first_row + pair / a.num_heads;
-    int64_t head = pair % a.num_heads;
-    const uint16_t *latent =
-        (const uint16_t *)a.q_latent + row * a.q_latent_stride[0] + head * a.q_latent_stride[1];
-    const uint16_t *rope =
-        (const uint16_t *)a.q_rope + row * a.q_rope_stride[0] + head * a.q_rope_stride[1];
-#pragma unroll
-    for (int32_t i = 0; i < 4; i++) {
-        int32_t m = i / 2;
-        int32_t high = i % 2;
-        int32_t source = (m ^ swap) * 16 + high * 8 + lane / 4;
-        const uint16_t *q = (const uint16_t *)__shfl_sync(0xffffffffu, (uint64_t)latent, source);
-        const uint16_t *r = (const uint16_t *)__shfl_sync(0xffffffffu, (uint64_t)rope, source);
-        q += half * FLASH_STEPS * 16 + lane % 4 * 2;
-        r += lane % 4 * 2;
-#pragma unroll
-        for (int32_t step = 0; step < FLASH_STEPS; step++) {
-            /* Only the upper half of the dimensions reaches into rope, at its step 14. */
-            int32_t rope_step = step - (FLASH_LATENT / 16 - FLASH_STEPS);
-            bool is_rope = rope_step >= 0 && half == 1;
-            const uint16_t *from = is_rope ? r : q;
-            int32_t dimension = is_rope ? rope_step * 16 : step * 16;
-            uint32_t near = *(const uint32_t *)(from + dimension);
-            uint32_t far = *(const uint32_t *)(from + dimension + 8);
-            if (step < FLASH_HELD_STEPS) {
-                held[step][m][high] = near;
-                held[step][m][high + 2] = far;
+    int32_t swap = m16 > warp / 2 + 2 ? warp % 2 : 0;
+    const unsigned char *row = flash_query_slot(shared, warp / 2) + lane % 16 * FLASH_PITCH +
+                               (warp % 2 * FLASH_STEPS * 16 + lane / 16 * 8) * 2;
+#pragma unroll 1
+    for (int32_t round = 0; round < 2; round++) {
+        ptx_mbarrier_wait(&shared->loaded[round], turn % 2);
+        if (m16 > warp / 2 + round * 2) {
+            if (round == swap) {
+                flash_take_tile<0>(row, shared->queries[warp], held);
             } else {
-                uint32_t *words =
-                    (uint32_t *)&shared->queries[warp][step - FLASH_HELD_STEPS][m][lane];
-                words[high] = near;
-                words[high + 2] = far;
+                flash_take_tile<1>(row, shared->queries[warp], held);
             }
         }
+        flash_arrive(&shared->taken[round]);
     }
 }
 
@@ -88,8 +79,10 @@ static __device__ __forceinline__ void flash_load_queries(const struct ref_atten
  * @param later  whether there is a tile before it, whose weights are released meanwhile
  * @param never  false, as for ptx_keep_order
  * @param score  [m16][n8] accumulators, filled
+ *
+ * With `exact`, a score does not depend on how many m16 tiles the warp has: one chain each.
  */
-template <int32_t m16>
+template <int32_t m16, bool exact = false>
 static __device__ __forceinline__ void
 flash_multiply(struct flash_shared *shared, uint32_t number, int32_t warp,
                const uint32_t held[FLASH_HELD_STEPS][2][4], bool later, bool never,
@@ -102,17 +95,17 @@ flash_multiply(struct flash_shared *shared, uint32_t number, int32_t warp,
     for (int32_t i = 0; i < 16; i++) {
         score[i / 8][i / 4 % 2][i % 4] = 0.0f;
     }
-    uint32_t key[FLASH_AHEAD + 1][4];
+    const int32_t ahead = FLASH_AHEAD(m16);
+    uint32_t key[ahead + 1][4];
     uint32_t query[2][4];
 #pragma unroll
-    for (int32_t step = 0; step < FLASH_AHEAD; step++) {
+    for (int32_t step = 0; step < ahead; step++) {
         ptx_ldmatrix(key[step], row + step * 32);
     }
 #pragma unroll
     for (int32_t step = 0; step < FLASH_STEPS; step++) {
-        if (step + FLASH_AHEAD < FLASH_STEPS) {
-            ptx_ldmatrix(key[(step + FLASH_AHEAD) % (FLASH_AHEAD + 1)],
-                         row + (step + FLASH_AHEAD) * 32);
+        if (step + ahead < FLASH_STEPS) {
+            ptx_ldmatrix(key[(step + ahead) % (ahead + 1)], row + (step + ahead) * 32);
         }
 #pragma unroll
         for (int32_t m = 0; m < m16; m++) {
@@ -124,16 +117,24 @@ flash_multiply(struct flash_shared *shared, uint32_t number, int32_t warp,
         }
         /* Keeps the loads ahead of the products: the compiler would sink them to their use. */
         ptx_keep_order(never);
-        if (step == FLASH_RELEASE_STEP && later && lane == 0) {
+        if (step == FLASH_RELEASE_STEP && later && (FLASH_EVERY_LANE || lane == 0)) {
             ptx_mbarrier_arrive(&shared->weighed[(number - 1) % FLASH_WEIGHTS]);
         }
-        const uint32_t *b = key[step % (FLASH_AHEAD + 1)];
+        const uint32_t *b = key[step % (ahead + 1)];
 #pragma unroll
         for (int32_t m = 0; m < m16; m++) {
             const uint32_t *q =
                 step < FLASH_HELD_STEPS ? held[step % FLASH_HELD_STEPS][m] : query[m];
-            ptx_mma(score[m][0], q, b[0], b[1]);
-            ptx_mma(score[m][1], q, b[2], b[3]);
+            /* Of one m16 tile, even and odd steps: four chains keep the tensor cores busy. */
+            int32_t chain = m16 == 2 || exact ? m : step % 2;
+            ptx_mma(score[chain][0], q, b[0], b[1]);
+            ptx_mma(score[chain][1], q, b[2], b[3]);
+        }
+    }
+    if (m16 == 1 && !exact) {
+#pragma unroll
+        for (int32_t i = 0; i < 8; i++) {
+            score[0][i / 4][i % 4] += score[1][i / 4][i % 4];
         }
     }
 }
@@ -196,8 +197,6 @@ flash_score_tiles(const struct flash_launch &launch, struct flash_shared *shared
         /* The values of a tile begin when most of the scores of the next are made: so they use the
          * tensor cores while these warps make weights. */
         flash_multiply<m16>(shared, step, warp, held, tile > first, never, score);
-        /* The values of a tile begin when the scores of the next are made: so they use the tensor
-         * cores while these warps make weights. */
         if (m16 == 2 || !finishes) {
             flash_send(score[m16 - 1], weights, warp);
         }
@@ -214,8 +213,8 @@ flash_score_tiles(const struct flash_launch &launch, struct flash_shared *shared
         }
         __syncwarp();
     }
-    if (lane == 0 && end > first) { /* there are items without keys */
-        ptx_mbarrier_arrive(&shared->weighed[(step - 1) % FLASH_WEIGHTS]);
+    if (work.end_tile > work.first_tile) { /* there are items without keys */
+        flash_arrive(&shared->weighed[(step - 1) % FLASH_WEIGHTS]);
     }
     if (finishes) {
         flash_end_rows(launch, work, m, &rows);
@@ -228,11 +227,10 @@ static __device__ __forceinline__ void flash_skip_tiles(struct flash_shared *sha
     uint32_t count = (uint32_t)flash_uniform(shared->work.end_tile - shared->work.first_tile);
     for (uint32_t end = step + count; step < end; step++) {
         ptx_mbarrier_wait(&shared->full[step % FLASH_SLOTS], step / FLASH_SLOTS % 2);
-        __syncwarp();
         if (threadIdx.x % 32 == 0) {
             shared->weights[step % FLASH_WEIGHTS].event[flash_own_m16(warp)] = 0;
-            ptx_mbarrier_arrive(&shared->weighed[step % FLASH_WEIGHTS]);
         }
+        flash_arrive(&shared->weighed[step % FLASH_WEIGHTS]);
     }
 }
 
@@ -240,14 +238,11 @@ static __device__ __forceinline__ void flash_skip_tiles(struct flash_shared *sha
 static __device__ __forceinline__ void flash_score_item(const struct flash_launch &launch,
                                                         struct flash_shared *shared, int32_t warp) {
     int32_t m16 = flash_uniform(shared->work.m16) - warp / 2;
+    uint32_t held[FLASH_HELD_STEPS][2][4];
+    flash_take_queries(shared, warp, held);
     if (m16 <= 0) {
         flash_skip_tiles(shared, warp);
-        return;
-    }
-    uint32_t held[FLASH_HELD_STEPS][2][4];
-    flash_load_queries(launch.call, shared, warp, held);
-    __syncwarp();
-    if (m16 > 2) {
+    } else if (m16 > 2) {
         flash_score_tiles<2>(launch, shared, warp, held);
     } else {
         flash_score_tiles<1>(launch, shared, warp, held);
@@ -259,8 +254,7 @@ static __device__ __forceinline__ void
 flash_score_items(const struct flash_launch &launch, struct flash_shared *shared, int32_t warp) {
     while (shared->work.slab >= 0) {
         flash_score_item(launch, shared, warp);
-        flash_meet();
-        flash_meet();
+        flash_next_item(shared);
     }
 }
 

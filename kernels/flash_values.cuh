@@ -7,14 +7,17 @@
 #ifndef KERNELS_FLASH_VALUES_CUH
 #define KERNELS_FLASH_VALUES_CUH
 
+#include "flash_queries.cuh"
 #include "flash_rows.cuh"
 
 /** Whether the value warps lack registers, as the compiler allots them: then they load some things
- * again that they would keep. */
+ * again that they would keep. A build may say which: the emulator runs both. */
+#ifndef FLASH_LOADS_AGAIN
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
 #define FLASH_LOADS_AGAIN 1
 #else
 #define FLASH_LOADS_AGAIN 0
+#endif
 #endif
 
 /** Clears the elements of two bf16 that are not finite. */
@@ -75,13 +78,15 @@ static __device__ __forceinline__ uint32_t flash_events(const struct flash_weigh
  * @param keys    slot of the ring
  * @param warp    number of the value warp
  * @param value   accumulators
+ *
+ * With `again` it loads again what it has no registers to keep.
  */
-template <int32_t m16>
+template <int32_t m16, bool again = FLASH_LOADS_AGAIN>
 static __device__ __forceinline__ void flash_add_values(const struct flash_weights *weights,
                                                         unsigned char *keys, int32_t warp,
                                                         float value[4][8][4]) {
     static_assert(m16 % 2 == 0, "the places of weights alternate");
-    int32_t lane = FLASH_LOADS_AGAIN ? ptx_lane() : (int32_t)threadIdx.x % 32;
+    int32_t lane = again ? ptx_lane() : (int32_t)threadIdx.x % 32;
     const unsigned char *row = keys + lane % 16 * FLASH_PITCH + (warp * 64 + lane / 16 * 8) * 2;
     uint32_t place[4][4];
     uint32_t mark = ptx_opaque(&weights->fragment[0][lane]);
@@ -95,13 +100,13 @@ static __device__ __forceinline__ void flash_add_values(const struct flash_weigh
         flash_rescale(weights, value);
         if ((flash_events(weights) & FLASH_EVENT_ODD) != 0) {
             flash_clear_columns(keys, warp);
-            if (!FLASH_LOADS_AGAIN) {
+            if (!again) {
                 ptx_ldmatrix_trans(place[0], row);
                 ptx_ldmatrix_trans(place[1], row + 32);
             }
         }
-        if (FLASH_LOADS_AGAIN) {
-            ptx_load_shared(place[2], &weights->fragment[0][lane]);
+        if (again) {
+            ptx_load_shared(place[2], &weights->fragment[0][ptx_lane()]);
             ptx_ldmatrix_trans(place[0], row);
             ptx_ldmatrix_trans(place[1], row + 32);
         }
@@ -156,10 +161,7 @@ static __device__ __forceinline__ void flash_value_item(const struct flash_launc
         unsigned char *keys = shared->keys[step % FLASH_SLOTS];
         ptx_mbarrier_wait(&shared->weighed[step % FLASH_WEIGHTS], step / FLASH_WEIGHTS % 2);
         flash_add_values<m16>(weights, keys, warp, value);
-        __syncwarp();
-        if (ptx_lane() == 0) {
-            ptx_mbarrier_arrive(&shared->spent[step % FLASH_SLOTS]);
-        }
+        flash_arrive(&shared->spent[step % FLASH_SLOTS]);
         if (FLASH_LOADS_AGAIN) {
             const struct flash_work &work = shared->work;
             end = work.step + (uint32_t)(work.end_tile - work.first_tile);
@@ -184,7 +186,8 @@ static __device__ __forceinline__ void flash_prepare_rows(const struct flash_lau
     int64_t count = launch.call.row_capacity + launch.row_tiles;
     int32_t warps = FLASH_VALUE_WARPS - 1;
 #pragma unroll 1
-    for (int64_t i = (int64_t)blockIdx.x * warps + warp; i < count;
+    /* The last blocks first: their chunks are the shorter ones. */
+    for (int64_t i = (int64_t)(gridDim.x - 1 - blockIdx.x) * warps + warp; i < count;
          i += (int64_t)gridDim.x * warps) {
         flash_prepare(launch, NULL, 0, i);
     }
@@ -193,10 +196,20 @@ static __device__ __forceinline__ void flash_prepare_rows(const struct flash_lau
 /** A value warp's whole life; the first one also finds the block's items, each ahead of time. */
 static __device__ __forceinline__ void
 flash_value_items(const struct flash_launch &launch, struct flash_shared *shared, int32_t warp) {
-    while (shared->work.slab >= 0) {
+    for (;;) {
+        bool more = shared->work.slab >= 0;
+        if (more) {
+            flash_load_queries(launch, shared, warp);
+        }
+        if (warp > 0 && launch.prepares && shared->work.item == (int32_t)blockIdx.x) {
+            /* Weights are not there for some time yet. */
+            flash_prepare_rows(launch, warp - 1);
+        }
+        if (!more) {
+            break;
+        }
         if (warp == 0) {
-            flash_find_work(launch, shared->work.item + (int32_t)gridDim.x, &shared->place,
-                            &shared->next);
+            flash_find_next(launch, shared);
         }
         int32_t m16 = flash_uniform(shared->work.m16);
         if (m16 > 2) {
@@ -204,16 +217,11 @@ flash_value_items(const struct flash_launch &launch, struct flash_shared *shared
         } else if (m16 > 0) {
             flash_value_item<2>(launch, shared, warp);
         }
-        flash_meet();
-        if (warp == 0 && ptx_lane() == 0) {
-            const struct flash_work &work = shared->work;
-            shared->next.step = work.step + (uint32_t)(work.end_tile - work.first_tile);
-            shared->work = shared->next;
-        }
-        flash_meet();
-        if (warp > 0 && launch.prepares && shared->work.item == (int32_t)blockIdx.x) {
-            /* Weights are not there for some time yet. */
-            flash_prepare_rows(launch, warp - 1);
+        if (warp == 0) {
+            flash_end_item(shared);
+            flash_begin_item(shared);
+        } else {
+            flash_next_item(shared);
         }
     }
 }

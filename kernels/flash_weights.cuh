@@ -100,6 +100,12 @@ static __device__ __forceinline__ void flash_exponentiate(const float raw[8], fl
     sum[1] = (weight[2] + weight[3]) + (weight[6] + weight[7]);
 }
 
+/** Stores a lane's weights, rounded to bf16. */
+static __device__ __forceinline__ void flash_store_weights(const float weight[8], uint4 *target) {
+    *target = make_uint4(ptx_pack_bf16(weight[0], weight[1]), ptx_pack_bf16(weight[2], weight[3]),
+                         ptx_pack_bf16(weight[4], weight[5]), ptx_pack_bf16(weight[6], weight[7]));
+}
+
 /** Sets what a row does not see to -inf; some keys of the tile are tree rows or absent. */
 static __device__ __forceinline__ void flash_mask(const struct flash_launch &launch,
                                                   const struct flash_work &work, int32_t m,
@@ -151,6 +157,8 @@ static __device__ __forceinline__ void flash_weigh(const struct flash_launch &la
     flash_exponentiate(raw, launch.scale, rows->reference, weight, sum);
     bool calm = sum[0] <= FLASH_CALM && sum[1] <= FLASH_CALM && !odd;
     uint32_t event = 0;
+    /* Before the vote, whose answer takes a while. */
+    flash_store_weights(weight, &weights->fragment[m][lane]);
     if (__any_sync(0xffffffffu, !calm)) {
         event = flash_move_references(raw, launch.scale, rows, weights->factor + m * 16);
         event |= __any_sync(0xffffffffu, odd) ? FLASH_EVENT_ODD : 0;
@@ -158,10 +166,8 @@ static __device__ __forceinline__ void flash_weigh(const struct flash_launch &la
         const float reference[2] = {rows->reference[0] == -INFINITY ? 0.0f : rows->reference[0],
                                     rows->reference[1] == -INFINITY ? 0.0f : rows->reference[1]};
         flash_exponentiate(raw, launch.scale, reference, weight, sum);
+        flash_store_weights(weight, &weights->fragment[m][lane]);
     }
-    weights->fragment[m][lane] =
-        make_uint4(ptx_pack_bf16(weight[0], weight[1]), ptx_pack_bf16(weight[2], weight[3]),
-                   ptx_pack_bf16(weight[4], weight[5]), ptx_pack_bf16(weight[6], weight[7]));
     if (lane == 0) {
         weights->event[m] = event;
     }
@@ -173,15 +179,16 @@ static __device__ __forceinline__ void flash_weigh(const struct flash_launch &la
 static __device__ __forceinline__ void flash_end_rows(const struct flash_launch &launch,
                                                       const struct flash_work &work, int32_t m,
                                                       struct flash_rows *rows) {
-    int32_t lane = (int32_t)threadIdx.x % 32;
+    int32_t lane = ptx_lane();
 #pragma unroll
     for (int32_t r = 0; r < 2; r++) {
         float sum = rows->sum[r];
         sum += __shfl_xor_sync(0xffffffffu, sum, 1);
         sum += __shfl_xor_sync(0xffffffffu, sum, 2);
         if (lane % 4 == 0) {
-            launch.states[(int64_t)work.slab * FLASH_ROWS + work.slab_row + m * FLASH_M16 +
-                          lane / 4 + 8 * r] = make_float2(rows->reference[r], sum);
+            int32_t row = work.slab_row + m * FLASH_M16 + lane / 4 + 8 * r;
+            launch.states[(int64_t)work.slab * FLASH_ROWS + row] =
+                make_float2(rows->reference[r], sum);
         }
     }
 }

@@ -6,6 +6,7 @@
 #include "probe.h"
 
 #include "device.cuh"
+#include "flash_schedule.h"
 #include "ptx.cuh"
 
 /** Two bfloat16, the first in the low half. */
@@ -46,6 +47,16 @@ __global__ void probe_exp2(float *x, int32_t count) {
     }
 }
 
+/** Thread i: the schedule's arithmetic on pair i. */
+__global__ void probe_schedule(int32_t *a, int32_t *b, int32_t count) {
+    int32_t i = (int32_t)(blockIdx.x * blockDim.x + threadIdx.x);
+    if (i < count) {
+        int32_t quotient = flash_quotient(a[i], b[i]);
+        b[i] = flash_most_chunks(b[i] % PROBE_ITEMS + 1, a[i]);
+        a[i] = quotient;
+    }
+}
+
 extern "C" cudaError_t probe_mma_cuda(const uint16_t *a, const uint16_t *b, float *c, int32_t count,
                                       cudaStream_t stream) {
     return KDTR_LAUNCH(probe_mma, (unsigned)count, 32, 0, stream, a, b, c);
@@ -53,4 +64,10 @@ extern "C" cudaError_t probe_mma_cuda(const uint16_t *a, const uint16_t *b, floa
 
 extern "C" cudaError_t probe_exp2_cuda(float *x, int32_t count, cudaStream_t stream) {
     return KDTR_LAUNCH(probe_exp2, (unsigned)((count + 127) / 128), 128, 0, stream, x, count);
+}
+
+extern "C" cudaError_t probe_schedule_cuda(int32_t *a, int32_t *b, int32_t count,
+                                           cudaStream_t stream) {
+    return KDTR_LAUNCH(probe_schedule, (unsigned)((count + 127) / 128), 128, 0, stream, a, b,
+                       count);
 }

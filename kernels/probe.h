@@ -42,6 +42,20 @@ cudaError_t probe_mma_cuda(const uint16_t *a, const uint16_t *b, float *c, int32
  */
 cudaError_t probe_exp2_cuda(float *x, int32_t count, cudaStream_t stream);
 
+/** Items of probe_schedule_cuda: 1 to so many. */
+#define PROBE_ITEMS 512
+
+/**
+ * Arithmetic of the flash kernel's schedule, which the device does in another way than the host.
+ *
+ * @param a      device memory, [count]: dividends and key tiles; gets flash_quotient(a, b)
+ * @param b      device memory, [count]: divisors; gets flash_most_chunks(b % PROBE_ITEMS + 1, a)
+ * @param count  how many
+ * @param stream stream
+ * @return cudaSuccess or the error of the launch
+ */
+cudaError_t probe_schedule_cuda(int32_t *a, int32_t *b, int32_t count, cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

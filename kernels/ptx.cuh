@@ -24,6 +24,20 @@ static __device__ __forceinline__ int32_t ptx_lane() {
     return (int32_t)lane;
 }
 
+/** Number of this thread of the block, read anew likewise. */
+static __device__ __forceinline__ int32_t ptx_thread() {
+    uint32_t thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return (int32_t)thread;
+}
+
+/** Blocks of the grid, read anew likewise. */
+static __device__ __forceinline__ int32_t ptx_blocks() {
+    uint32_t blocks;
+    asm volatile("mov.u32 %0, %%nctaid.x;" : "=r"(blocks));
+    return (int32_t)blocks;
+}
+
 /** Address of a pointer to shared memory within its window. */
 static __device__ __forceinline__ uint32_t ptx_shared(const void *pointer) {
     return (uint32_t)__cvta_generic_to_shared(pointer);
@@ -59,6 +73,13 @@ static __device__ __forceinline__ uint32_t ptx_opaque(const void *pointer) {
     uint32_t address = ptx_shared(pointer);
     asm volatile("" : "+r"(address));
     return address;
+}
+
+/** The same number, in a way that the compiler does not know: what follows from it is worked out
+ * where it is used, and takes no register before. */
+static __device__ __forceinline__ uint32_t ptx_anew(uint32_t value) {
+    asm volatile("" : "+r"(value));
+    return value;
 }
 
 /**
@@ -144,6 +165,16 @@ static __device__ __forceinline__ void ptx_bulk_load(void *target, const void *s
     asm volatile("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1], %2, [%3];" ::"r"(ptx_shared(target)),
                  "l"(__cvta_generic_to_global(source)), "r"(bytes), "r"(ptx_shared(barrier))
+                 : "memory");
+}
+
+/**
+ * Asks for a word of global memory, so that it is in the L1 cache when it is loaded: a copy to a
+ * word of shared memory (cp.async) that nobody reads, which holds neither the warp nor a register.
+ */
+static __device__ __forceinline__ void ptx_ask(uint32_t *unread, const void *pointer) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(ptx_shared(unread)),
+                 "l"(__cvta_generic_to_global(pointer))
                  : "memory");
 }
 

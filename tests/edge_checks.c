@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * Checks of gates P0-8 and P1-1.
+ * What the suites of gate P0-8 and of the flash kernel's gates share.
  */
 #include "edge_checks.h"
 
 #include <stdio.h>
 
-#include "check_main.h"
+#ifdef KDTR_TEST_EMULATED
+#include "simt/simt_runtime.h"
+#endif
 
 void edge_make(const struct test_case *record, struct test_problem *problem) {
     struct test_case fitting = *record;
@@ -15,18 +17,54 @@ void edge_make(const struct test_case *record, struct test_problem *problem) {
     test_problem_make(&fitting, problem);
 }
 
-int edge_run(int32_t implementation, const struct test_problem *problem,
-             struct test_outputs *outputs) {
+/** One run; on the emulator with this order of threads, or that of the run's seed. */
+static void run(int32_t implementation, const struct test_problem *problem, const uint64_t *order,
+                struct test_outputs *outputs) {
     struct test_session session;
-    if (!test_affordable(test_implementation_at(implementation), &problem->call)) {
-        return 0;
-    }
     ck_assert_msg(test_session_open(test_implementation_at(implementation), &session) == 0, "%s",
                   session.text);
+#ifdef KDTR_TEST_EMULATED
+    if (order != NULL) {
+        simt_set_seed(*order); /* opening the session has set another */
+    }
+#else
+    (void)order;
+#endif
     ck_assert_msg(test_run(&session, problem, outputs) == 0, "%s: %s", problem->spec.name,
                   session.text);
     test_session_close(&session);
+}
+
+int edge_run(int32_t implementation, const struct test_problem *problem,
+             struct test_outputs *outputs) {
+    if (!test_affordable(test_implementation_at(implementation), &problem->call)) {
+        return 0;
+    }
+    run(implementation, problem, NULL, outputs);
     return 1;
+}
+
+void edge_run_in_order(const struct test_problem *problem, uint64_t order,
+                       struct test_outputs *outputs) {
+    run(0, problem, &order, outputs);
+}
+
+const struct test_case *edge_waves(int32_t index) {
+    static const struct test_case records[EDGE_WAVES] = {{.name = "waves",
+                                                          .batch = 3,
+                                                          .prefix = {5, 70, 0},
+                                                          .nodes = {1, 1, 1},
+                                                          .heads = 128,
+                                                          .limit_prefix = 1000,
+                                                          .mask_mode = REF_MASK_PARENTS},
+                                                         {.name = "waves, last row tile not full",
+                                                          .batch = 3,
+                                                          .prefix = {5, 70, 0},
+                                                          .nodes = {1, 3, 1},
+                                                          .heads = 80,
+                                                          .limit_prefix = 1000,
+                                                          .mask_mode = REF_MASK_PARENTS}};
+    return &records[index];
 }
 
 void edge_check_problem(const struct test_problem *problem, int32_t trivial) {
@@ -73,4 +111,9 @@ void edge_check_same_bits(const struct test_case *one, const struct test_case *o
     }
     test_problem_free(&problems[0]);
     test_problem_free(&problems[1]);
+}
+
+int edge_main(test_suite_make *make) {
+    test_select_class(TEST_CLASS_BOUND);
+    return check_main(&make, 1);
 }

@@ -13,6 +13,7 @@
 #include "edge_checks.h"
 #include "named_problem.h"
 #ifdef KDTR_TEST_EMULATED
+#include "flash_probe.h"
 #include "simt/simt_runtime.h"
 #endif
 
@@ -24,13 +25,37 @@
 #define HOST_WORK 100000000
 #endif
 
-/** Emulates another card for each case: with few multiprocessors a block has many items one after
- * another, with many a request has many chunks. */
-static void take_next_card(void) {
+/** Multiprocessors of a card on which a request has many chunks. */
+#define MANY 188
+
+/** Emulates a card: with few multiprocessors a block has many items one after another, with many a
+ * request has many chunks. 0: another one for each case. */
+static void take_card(int sm_count) {
 #ifdef KDTR_TEST_EMULATED
     static const int sm_counts[] = {188, 1, 132, 3};
     static uint64_t cards = 0;
-    simt_set_sm_count(sm_counts[(test_seed() + cards++) % 4]);
+    simt_set_sm_count(sm_count > 0 ? sm_count : sm_counts[(test_seed() + cards++) % 4]);
+#else
+    (void)sm_count;
+#endif
+}
+
+/** On MANY multiprocessors the combination of a problem must take pieces of this width, and come to
+ * its third batch of loads, or with width 1 its second. A GPU's own number is not asked. */
+static void check_pieces(const struct test_problem *problem, int32_t width) {
+#ifdef KDTR_TEST_EMULATED
+    const struct flash_split split = {.blocks = MANY, .expected_batch = 1};
+    struct flash_layout layout;
+    struct flash_probe_shape shape;
+    struct ref_row row;
+    ck_assert_int_eq(flash_workspace_layout(&problem->call, &split, &layout), REF_OK);
+    flash_probe_combine(flash_wave_end(&layout, 0), &shape);
+    struct flash_cut cut = flash_cut_request(&problem->call, &split, 0, &row);
+    ck_assert_int_eq(shape.width, width);
+    ck_assert_int_gt(cut.chunks, (width == 1 ? 1 : 2) * shape.chunks);
+#else
+    (void)problem;
+    (void)width;
 #endif
 }
 
@@ -41,8 +66,9 @@ static int runs_it(const struct test_implementation *implementation,
            test_affordable(implementation, &problem->call);
 }
 
-/** Runs a problem with every implementation that takes it. Returns how many ran. */
-static int check_problem(const struct test_problem *problem, int32_t trivial) {
+/** Runs a problem with every implementation that takes it, on a card for take_card(). Returns how
+ * many ran. */
+static int check_problem(const struct test_problem *problem, int32_t trivial, int sm_count) {
     struct harness_expected expected;
     int runs = 0;
     for (int32_t k = 0; k < test_implementation_count(); k++) {
@@ -53,7 +79,7 @@ static int check_problem(const struct test_problem *problem, int32_t trivial) {
         return 0;
     }
     runs = 0;
-    take_next_card();
+    take_card(sm_count);
     harness_expect_class(TEST_CLASS_BOUND, problem, &expected);
     expected.trivial = trivial;
     for (int32_t k = 0; k < test_implementation_count(); k++) {
@@ -78,7 +104,7 @@ static int check_problem(const struct test_problem *problem, int32_t trivial) {
 static int check_record(const struct test_case *record) {
     struct test_problem problem;
     edge_make(record, &problem);
-    int runs = check_problem(&problem, TEST_TRIVIAL_IS_ERROR);
+    int runs = check_problem(&problem, TEST_TRIVIAL_IS_ERROR, 0);
     test_problem_free(&problem);
     return runs;
 }
@@ -147,7 +173,7 @@ START_TEST(within_bound_on_named_cases) {
         int64_t work = (a->max_prefix_len + a->max_nodes) * a->row_capacity * a->num_heads *
                        (a->latent_dim + a->rope_dim);
         if (work <= HOST_WORK) {
-            runs += check_problem(&problem, TEST_TRIVIAL_IS_FINE);
+            runs += check_problem(&problem, TEST_TRIVIAL_IS_FINE, 0);
         } else {
             printf("P1-1 %-42s not run: its truth takes too long\n", name);
         }
@@ -155,6 +181,36 @@ START_TEST(within_bound_on_named_cases) {
         test_named_close(&named);
     }
     ck_assert_int_gt(runs, 0);
+}
+END_TEST
+
+START_TEST(within_bound_with_many_chunks) {
+    /* One row with keys. Spare rows make the wave as large as the width of the pieces asks for.
+       Where all scores are equal, every chunk counts. */
+    static const struct {
+        int32_t width;
+        int32_t spare_rows;
+        int64_t prefix;
+    } pieces[] = {{1, 0, 3500}, {2, 127, 4300}, {4, 255, 1160}};
+    static const int32_t kinds[] = {TEST_EQUAL_SCORES, TEST_BENIGN};
+    for (size_t i = 0; i < 6; i++) {
+        char name[64];
+        struct test_problem problem;
+        int32_t width = pieces[i % 3].width;
+        snprintf(name, sizeof name, "many chunks, pieces of width %d, kind %d", width,
+                 kinds[i / 3]);
+        edge_make(&(struct test_case){.name = name,
+                                      .prefix = {pieces[i % 3].prefix},
+                                      .nodes = {1},
+                                      .heads = 1,
+                                      .spare_rows = pieces[i % 3].spare_rows,
+                                      .kind = kinds[i / 3],
+                                      .mask_mode = REF_MASK_CHAIN},
+                  &problem);
+        check_pieces(&problem, width);
+        ck_assert_int_gt(check_problem(&problem, TEST_TRIVIAL_IS_ERROR, MANY), 0);
+        test_problem_free(&problem);
+    }
 }
 END_TEST
 
@@ -166,14 +222,13 @@ static Suite *gate_p1_1_suite(void) {
     tcase_add_test(tcase, within_bound_on_all_kinds_and_tile_edges);
     tcase_add_test(tcase, within_bound_wherever_the_mask_begins);
     tcase_add_test(tcase, within_bound_on_named_cases);
+    tcase_add_test(test_tcase(suite, "P1-1", "P1-1 many chunks"), within_bound_with_many_chunks);
     edge_cases_poison(test_tcase(suite, "P1-1", "P1-1 poison and sizes"));
     edge_cases_batches(test_tcase(suite, "P1-1", "P1-1 batches and limits"));
     return suite;
 }
 
 int main(void) {
-    test_suite_make *const makers[] = {gate_p1_1_suite};
-    take_next_card();
-    test_select_class(TEST_CLASS_BOUND);
-    return check_main(makers, 1);
+    take_card(0);
+    return edge_main(gate_p1_1_suite);
 }

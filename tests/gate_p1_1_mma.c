@@ -2,9 +2,9 @@
 /**
  * @file
  * Gate P1-1: what the bound of the flash kernel assumes of single instructions (eq-flash-mma,
- * ex2.approx), on the device that is present. The emulated program shows that the emulator's
- * instructions are within the assumption, and that the operands fit the test; it says nothing of a
- * GPU.
+ * ex2.approx), and its schedule of the device's arithmetic, on the device that is present. The
+ * emulated program shows that the emulator's instructions are within the assumption, and that the
+ * operands fit the test; it says nothing of a GPU.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include "bound_flash.h"
 #include "bounds.h"
 #include "check_main.h"
+#include "flash_schedule.h"
 #include "kdtr_cuda.h"
 #include "make_problem.h"
 #include "make_values.h"
@@ -173,12 +174,57 @@ START_TEST(ex2_errs_by_what_is_assumed) {
 }
 END_TEST
 
+/** Dividend i: 0 to 2^20 - 1, by threes around a multiple of its divisor. */
+static int32_t dividend(int64_t i, int32_t divisor) {
+    uint64_t bits = test_hash(test_seed(), 6, (uint64_t)i / 3, 0);
+    int64_t multiple = (int64_t)(bits % ((1u << 20) / (uint32_t)divisor + 1)) * divisor;
+    int64_t a = multiple + i % 3 - 1;
+    return (int32_t)(a < 0 ? 0 : a < 1 << 20 ? a : (1 << 20) - 1);
+}
+
+START_TEST(the_schedule_is_the_same_on_the_device) {
+    kdtr_context *context = open_context();
+    const int32_t points = scaled(POINTS);
+    size_t bytes = (size_t)points * sizeof(int32_t);
+    int32_t *a = test_calloc(bytes);
+    int32_t *b = test_calloc(bytes);
+    int32_t *quotient = test_calloc(bytes);
+    int32_t *most = test_calloc(bytes);
+    for (int32_t i = 0; i < points; i++) {
+        uint64_t bits = test_hash(test_seed(), 5, (uint64_t)i / 3, 0);
+        b[i] = 1 + (int32_t)((bits >> 8) % (1u << bits % 21));
+        b[i] = b[i] < 1 << 20 ? b[i] : (1 << 20) - 1;
+        a[i] = dividend(i, b[i]);
+    }
+    void *da = upload(context, a, bytes);
+    void *db = upload(context, b, bytes);
+    ck_assert_int_eq(probe_schedule_cuda(da, db, points, NULL), cudaSuccess);
+    ck_assert_int_eq(kdtr_memory_copy(context, quotient, da, bytes, KDTR_COPY_TO_HOST, NULL, NULL),
+                     KDTR_OK);
+    ck_assert_int_eq(kdtr_memory_copy(context, most, db, bytes, KDTR_COPY_TO_HOST, NULL, NULL),
+                     KDTR_OK);
+    for (int32_t i = 0; i < points; i++) {
+        ck_assert_msg(quotient[i] == a[i] / b[i], "%d / %d is %d", a[i], b[i], quotient[i]);
+        ck_assert_msg(most[i] == flash_most_chunks(b[i] % PROBE_ITEMS + 1, a[i]),
+                      "%d items, %d key tiles: %d chunks", b[i] % PROBE_ITEMS + 1, a[i], most[i]);
+    }
+    kdtr_memory_free(context, da);
+    kdtr_memory_free(context, db);
+    kdtr_context_destroy(context);
+    free(a);
+    free(b);
+    free(quotient);
+    free(most);
+}
+END_TEST
+
 /** @return the suite */
 static Suite *mma_suite(void) {
     Suite *suite = suite_create("P1-1 single instructions");
     TCase *tcase = test_tcase(suite, "P1-1", "P1-1 single instructions");
     tcase_add_test(tcase, an_mma_errs_by_what_is_assumed);
     tcase_add_test(tcase, ex2_errs_by_what_is_assumed);
+    tcase_add_test(tcase, the_schedule_is_the_same_on_the_device);
     return suite;
 }
 

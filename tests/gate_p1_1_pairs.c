@@ -99,7 +99,5 @@ static Suite *gate_p1_1_pairs_suite(void) {
 }
 
 int main(void) {
-    test_suite_make *const makers[] = {gate_p1_1_pairs_suite};
-    test_select_class(TEST_CLASS_BOUND);
-    return check_main(makers, 1);
+    return edge_main(gate_p1_1_pairs_suite);
 }

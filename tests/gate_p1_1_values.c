@@ -152,7 +152,5 @@ static Suite *gate_p1_1_values_suite(void) {
 }
 
 int main(void) {
-    test_suite_make *const makers[] = {gate_p1_1_values_suite};
-    test_select_class(TEST_CLASS_BOUND);
-    return check_main(makers, 1);
+    return edge_main(gate_p1_1_values_suite);
 }

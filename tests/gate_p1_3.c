@@ -20,24 +20,10 @@
 #endif
 
 /** Contents of the workspace that a case is run with. */
-#define WORKSPACES 12
+#define WORKSPACES 48
 
 /** Values of the request under test, wherever it stands: of request 10 of the seed. */
 #define VALUES 10
-
-/** A run; on the emulator with this order of threads. */
-static void run(const struct test_problem *problem, uint64_t order, struct test_outputs *outputs) {
-    struct test_session session;
-    ck_assert_msg(test_session_open(test_implementation_at(0), &session) == 0, "%s", session.text);
-#ifdef KDTR_TEST_EMULATED
-    simt_set_seed(order);
-#else
-    (void)order;
-#endif
-    ck_assert_msg(test_run(&session, problem, outputs) == 0, "%s: %s", problem->spec.name,
-                  session.text);
-    test_session_close(&session);
-}
 
 START_TEST(two_runs_have_equal_bits) {
     static const struct test_case records[] = {{.name = "chunks",
@@ -74,11 +60,11 @@ START_TEST(two_runs_have_equal_bits) {
         struct test_problem problem;
         struct test_outputs first;
         edge_make(&records[i], &problem);
-        run(&problem, 1, &first);
+        edge_run_in_order(&problem, 1, &first);
         for (uint64_t r = 1; r < RUNS; r++) {
             struct test_outputs other;
             struct harness_report report;
-            run(&problem, r * test_seed() + 1, &other);
+            edge_run_in_order(&problem, r * test_seed() + 1, &other);
             ck_assert_msg(harness_same_bits(&other, &first, TEST_TRIVIAL_IS_ERROR, &report) == 0,
                           "%s, run %d: %s", records[i].name, (int)r, report.text);
             test_outputs_free(&other);
@@ -107,8 +93,8 @@ static void check_place(const struct test_case *batch, int32_t b) {
                                   .expected_batch = batch->expected_batch,
                                   .first_request = VALUES},
               &alone);
-    run(&whole, 5, &all);
-    run(&alone, 6, &one);
+    edge_run_in_order(&whole, 5, &all);
+    edge_run_in_order(&alone, 6, &one);
     struct test_outputs part = all;
     int64_t first = whole.call.node_indptr[b];
     part.rows = batch->nodes[b];
@@ -155,20 +141,10 @@ static void check_workspaces(const struct test_case *record, int sm_count) {
 }
 
 START_TEST(bits_do_not_depend_on_the_workspace) {
-    /* Few keys, but limits that ask for several waves: the last of them would end behind the row
-       tiles, and what lies there is nobody's. */
-    struct test_case record = {.name = "waves",
-                               .batch = 3,
-                               .prefix = {5, 40, 3},
-                               .nodes = {1, 1, 1},
-                               .heads = 128,
-                               .limit_prefix = 1000,
-                               .mask_mode = REF_MASK_PARENTS};
-    check_workspaces(&record, 132);
-    record.name = "waves, last row tile not full";
-    record.nodes[1] = 3;
-    record.heads = 80;
-    check_workspaces(&record, 132);
+    for (int32_t i = 0; i < EDGE_WAVES; i++) {
+        /* What lies behind the row tiles, where the last wave would end, is nobody's. */
+        check_workspaces(edge_waves(i), 132);
+    }
     check_workspaces(&(struct test_case){.name = "inactive requests, keys that nobody sees",
                                          .batch = 4,
                                          .prefix = {90, 0, 300, 40},
@@ -217,13 +193,13 @@ START_TEST(rows_that_the_plan_has_no_room_for_are_empty) {
     struct test_outputs first;
     struct test_outputs last;
     edge_make(&record, &problem);
-    run(&problem, 1, &first);
+    edge_run_in_order(&problem, 1, &first);
     set_rows(&problem, (const int32_t[]){0, 0, 0, 0, 0, 14});
-    run(&problem, 1, &last);
+    edge_run_in_order(&problem, 1, &last);
     for (int32_t i = 0; i < 2; i++) {
         struct test_outputs all;
         set_rows(&problem, (const int32_t[]){0, 8, 0, seconds[i], 0, 14});
-        run(&problem, 2, &all);
+        edge_run_in_order(&problem, 2, &all);
         check_rows(&all, &first, 0, 8);
         check_rows(&all, &last, 8, ends[i] - 8);
         for (int64_t k = ends[i] * 64; k < (int64_t)14 * 64; k++) {
@@ -303,7 +279,5 @@ int main(void) {
 #ifdef KDTR_TEST_EMULATED
     simt_set_sm_count(test_seed() % 2 ? 3 : 188);
 #endif
-    test_suite_make *const makers[] = {gate_p1_3_suite};
-    test_select_class(TEST_CLASS_BOUND);
-    return check_main(makers, 1);
+    return edge_main(gate_p1_3_suite);
 }

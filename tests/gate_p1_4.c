@@ -13,28 +13,17 @@
 /** Orders of a case: the natural one first. */
 #define ORDERS 5
 
-/** A run on so many multiprocessors, in an order. */
-static void run(const struct test_problem *problem, int sm_count, uint64_t order,
-                struct test_outputs *outputs) {
-    struct test_session session;
-    simt_set_sm_count(sm_count);
-    ck_assert_msg(test_session_open(test_implementation_at(0), &session) == 0, "%s", session.text);
-    simt_set_seed(order == 0 ? 0 : test_hash(test_seed(), 9, order, 0) | 1);
-    ck_assert_msg(test_run(&session, problem, outputs) == 0, "%s: %s", problem->spec.name,
-                  session.text);
-    test_session_close(&session);
-}
-
 /** Runs a case in all orders; the case itself is right by gate P1-1. */
 static void check_orders(const struct test_case *record, int sm_count) {
     struct test_problem problem;
     struct test_outputs first;
     edge_make(record, &problem);
-    run(&problem, sm_count, 0, &first);
+    simt_set_sm_count(sm_count);
+    edge_run_in_order(&problem, 0, &first);
     for (uint64_t order = 1; order < ORDERS; order++) {
         struct test_outputs other;
         struct harness_report report;
-        run(&problem, sm_count, order, &other);
+        edge_run_in_order(&problem, test_hash(test_seed(), 9, order, 0) | 1, &other);
         ck_assert_msg(harness_same_bits(&other, &first, TEST_TRIVIAL_IS_FINE, &report) == 0,
                       "%s, %d multiprocessors, order %d: %s", problem.spec.name, sm_count,
                       (int)order, report.text);
@@ -147,19 +136,8 @@ START_TEST(items_without_keys) {
 END_TEST
 
 START_TEST(several_waves) {
-    /* Limits that ask for more partial outputs than a wave may have; the lengths do not. */
-    struct test_case record = {.name = "waves",
-                               .batch = 3,
-                               .prefix = {5, 70, 0},
-                               .nodes = {1, 1, 1},
-                               .heads = 128,
-                               .limit_prefix = 1000,
-                               .mask_mode = REF_MASK_PARENTS};
-    check_orders(&record, 132);
-    record.name = "waves, last row tile not full";
-    record.nodes[1] = 3;
-    record.heads = 80;
-    check_orders(&record, 188);
+    check_orders(edge_waves(0), 132);
+    check_orders(edge_waves(1), 188);
 }
 END_TEST
 
@@ -177,7 +155,5 @@ static Suite *gate_p1_4_suite(void) {
 }
 
 int main(void) {
-    test_suite_make *const makers[] = {gate_p1_4_suite};
-    test_select_class(TEST_CLASS_BOUND);
-    return check_main(makers, 1);
+    return edge_main(gate_p1_4_suite);
 }

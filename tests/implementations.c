@@ -27,6 +27,14 @@ static int32_t create_cuda(kdtr_context **context, kdtr_error *error) {
 #endif
     return kdtr_cuda_context_create(0, context, error);
 }
+
+/** The same, for plans in exact mode. */
+static int32_t create_exact(kdtr_context **context, kdtr_error *error) {
+#ifdef KDTR_TEST_EMULATED
+    simt_set_seed(test_seed());
+#endif
+    return kdtr_cuda_context_create_flags(0, KDTR_CUDA_CONTEXT_EXACT, context, error);
+}
 #endif
 
 #ifdef KDTR_TEST_EMULATED
@@ -38,14 +46,17 @@ static int32_t create_cuda(kdtr_context **context, kdtr_error *error) {
 /** The reference comes first. */
 static const struct test_implementation implementations[] = {
     {"reference", kdtr_context_create_cpu, NULL, 0, 1, 0, KDTR_IMPLEMENTATION_REFERENCE,
-     TEST_CLASS_EQUAL_BITS},
+     TEST_CLASS_EQUAL_BITS, 0},
 #ifdef KDTR_TEST_CUDA
     {"naive", create_cuda, NULL, 0, 0, CUDA_EMULATED, KDTR_IMPLEMENTATION_NAIVE,
-     TEST_CLASS_EQUAL_BITS},
-    {"flash", create_cuda, NULL, 0, 0, CUDA_EMULATED, KDTR_IMPLEMENTATION_FLASH, TEST_CLASS_BOUND},
+     TEST_CLASS_EQUAL_BITS, 0},
+    {"flash", create_cuda, NULL, 0, 0, CUDA_EMULATED, KDTR_IMPLEMENTATION_FLASH, TEST_CLASS_BOUND,
+     0},
+    {"flash exact", create_exact, NULL, 0, 0, CUDA_EMULATED, KDTR_IMPLEMENTATION_FLASH,
+     TEST_CLASS_BOUND, KDTR_PLAN_EXACT},
 #else
     {"flash model", NULL, flash_model_run, FLASH_OPTION(3, 0, FLASH_RIGHT), 0, 0,
-     KDTR_IMPLEMENTATION_FLASH, TEST_CLASS_BOUND},
+     KDTR_IMPLEMENTATION_FLASH, TEST_CLASS_BOUND, 0},
 #endif
 };
 

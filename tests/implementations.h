@@ -31,6 +31,7 @@ struct test_implementation {
     int32_t emulated;        /**< 1: slow; see test_affordable. */
     int32_t id;              /**< kdtr_implementation that its plans ask for. */
     int32_t comparison;      /**< enum test_class. */
+    uint32_t flags;          /**< kdtr_plan_flag bits of its plans. */
 };
 
 /**

@@ -202,6 +202,7 @@ static kdtr_plan_config config_of(const struct staging *s) {
     c.scale = a->scale;
     c.expected_batch = s->problem->spec.expected_batch;
     c.num_threads = s->session->implementation->num_threads;
+    c.flags = s->session->implementation->flags;
     return c;
 }
 

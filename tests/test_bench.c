@@ -14,7 +14,7 @@
 #include "measure_value.h"
 
 /** Everything the table has. */
-static const struct bench_selection everything = {{0, 0, 0, 0}, -1, -1, -1, 0};
+static const struct bench_selection everything = {{0, 0, 0, 0}, -1, -1, -1, 0, 0};
 
 START_TEST(points_parse) {
     struct bench_point p = {0, 0, 0, 0};
@@ -35,7 +35,8 @@ static int32_t count_rows(const struct bench_row *rows, int32_t count, int32_t i
                           int32_t layout, int32_t mask_mode, int32_t stride) {
     int32_t found = 0;
     for (int32_t i = 0; i < count; i++) {
-        found += (implementation < 0 || rows[i].implementation == implementation) &&
+        found += !rows[i].exact &&
+                 (implementation < 0 || rows[i].implementation == implementation) &&
                  (layout < 0 || rows[i].layout == layout) &&
                  (mask_mode < 0 || rows[i].mask_mode == mask_mode) &&
                  (stride < 0 || rows[i].stride == stride);
@@ -54,11 +55,14 @@ START_TEST(points_table) {
     ck_assert_int_eq(count_rows(rows, count, flash, BENCH_RANDOM, KDTR_MASK_PARENTS, -1), 2);
     ck_assert_int_eq(count_rows(rows, count, flash, BENCH_CONTIGUOUS, -1, 584), 2);
     ck_assert_int_eq(count_rows(rows, count, KDTR_IMPLEMENTATION_NAIVE, -1, -1, -1), 7);
-    ck_assert_int_eq(count, 39);
+    ck_assert_int_eq(count, 39 + 14);
+    int32_t exact = 0;
     for (int32_t i = 0; i < count; i++) {
+        exact += rows[i].exact && rows[i].layout == BENCH_RANDOM;
         ck_assert(rows[i].implementation == flash ||
                   rows[i].point.heads * rows[i].point.nodes <= 64);
     }
+    ck_assert_int_eq(exact, 14);
     struct bench_selection s = everything;
     s.implementation = KDTR_IMPLEMENTATION_NAIVE;
     s.layout = BENCH_RANDOM;
@@ -67,8 +71,13 @@ START_TEST(points_table) {
     s = everything;
     s.point = (struct bench_point){3, 64, 9, 100};
     s.stride = 600;
+    ck_assert_int_eq(bench_list_rows(&s, rows), 3);
+    ck_assert_int_eq(count_rows(rows, 3, flash, -1, KDTR_MASK_PACKED, 600), 2);
+    ck_assert(rows[2].exact && rows[2].stride == 600);
+    s.implementation = flash;
+    s.exact = 1;
     ck_assert_int_eq(bench_list_rows(&s, rows), 2);
-    ck_assert_int_eq(count_rows(rows, 2, flash, -1, KDTR_MASK_PACKED, 600), 2);
+    ck_assert(rows[0].exact && rows[1].exact);
 }
 END_TEST
 
@@ -170,7 +179,7 @@ END_TEST
 START_TEST(statistics_floor) {
     struct bench_ceilings c;
     memset(&c, 0, sizeof c);
-    struct bench_row row = {{2, 8, 1, 999}, 0, BENCH_RANDOM, 0, BENCH_ROW_ELEMENTS};
+    struct bench_row row = {{2, 8, 1, 999}, 0, BENCH_RANDOM, 0, BENCH_ROW_ELEMENTS, 0};
     ck_assert(bench_floor_us(&row, &c) == 0.0);
     for (int i = 0; i < BENCH_GATHER_SIZES; i++) {
         c.gather_rows[i] = 1000.0 * (i + 1);
@@ -199,7 +208,7 @@ START_TEST(statistics_floor) {
 END_TEST
 
 START_TEST(schedule_of_a_row) {
-    struct bench_row row = {{1, 8, 8, 200000}, 0, 0, KDTR_MASK_PACKED, BENCH_ROW_ELEMENTS};
+    struct bench_row row = {{1, 8, 8, 200000}, 0, 0, KDTR_MASK_PACKED, BENCH_ROW_ELEMENTS, 0};
     struct bench_schedule s;
     bench_schedule_row(&row, 132, &s);
     ck_assert(s.row_tiles == 1 && s.chunks == 132 && s.items == 132 && s.waves == 1);

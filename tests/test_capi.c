@@ -32,7 +32,7 @@ static const struct capi_mutation bad_configs[] = {
     CONFIG_AS(struct_size, 0, "struct_size", KDTR_STRUCT_SIZE),
     CONFIG_AS(struct_size, sizeof(kdtr_plan_config) - 4, "struct_size", KDTR_STRUCT_SIZE),
     CONFIG_AS(struct_size, sizeof(kdtr_plan_config) + 4, "struct_size", KDTR_STRUCT_SIZE),
-    CONFIG_AS(flags, 1, "flags", RESERVED),
+    CONFIG_AS(flags, 2, "flags", RESERVED),
     CONFIG_AS(flags, INT32_MIN, "flags", RESERVED),
     CONFIG_AS(reserved[0], 1, "reserved", RESERVED),
     CONFIG_AS(reserved[5], INT32_MIN, "reserved", RESERVED),

@@ -165,12 +165,38 @@ START_TEST(the_workspace_holds_every_item) {
 }
 END_TEST
 
+/** What flash_quotient takes, 2^20, bounds the key tiles and chunks of a request. */
+START_TEST(numbers_of_key_tiles_fit) {
+    for (int64_t more = 0; more < 2; more++) {
+        int64_t tiles = (FLASH_MOST_KEYS + more + FLASH_KEYS - 1) / FLASH_KEYS;
+        ck_assert_int_eq(tiles + 2 * FLASH_CHUNKS <= 1 << 20, more == 0);
+    }
+}
+END_TEST
+
+/** The most chunks are those of the definition, by a search. */
+START_TEST(most_chunks_by_definition) {
+    for (int32_t items = 1; items < 400; items = items * 3 / 2 + 1) {
+        for (int32_t tiles = 1; tiles < 1 << 20; tiles += 1 + tiles / 7) {
+            int64_t most = 1;
+            while (most < FLASH_CHUNKS && most < tiles &&
+                   (most + 1) * (most + 1) * items <= 17 * (int64_t)tiles) {
+                most++;
+            }
+            ck_assert_int_eq(flash_most_chunks(items, tiles), most);
+        }
+    }
+}
+END_TEST
+
 static Suite *flash_schedule_suite(void) {
     Suite *suite = suite_create("flash_schedule");
     TCase *tcase = test_tcase(suite, "flash-schedule", "flash-schedule");
     tcase_add_test(tcase, a_cut_covers_rows_and_keys);
     tcase_add_test(tcase, cuts_of_the_table);
     tcase_add_test(tcase, the_workspace_holds_every_item);
+    tcase_add_test(tcase, numbers_of_key_tiles_fit);
+    tcase_add_test(tcase, most_chunks_by_definition);
     return suite;
 }
 

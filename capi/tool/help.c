@@ -18,6 +18,7 @@ static const char general[] =
     "  kdtr verify FILE [--backend reference|naive] [--threads N]\n"
     "                             run the problem of a bundle and compare\n"
     "  kdtr step FILE             the whole step: draft tree, verify, accept\n"
+    "  kdtr selftest [--exact]    check the kernels on the first CUDA device\n"
     "  kdtr help [COMMAND]        this text, or the help of a command\n"
     "  kdtr --version             version of the tool and of its numerics\n"
     "\n"
@@ -123,10 +124,33 @@ static const char step[] =
     "Examples:\n"
     "  kdtr step tests/data/step-small.kdtr\n";
 
+static const char selftest[] =
+    "kdtr selftest - check the kernels on the first CUDA device\n"
+    "\n"
+    "Usage:\n"
+    "  kdtr selftest [--exact]\n"
+    "\n"
+    "Runs every kernel on named cases and compares with the float32 reference: naive in every\n"
+    "bit, flash within what rounding its weights to bfloat16 may cost. Prints a line for each\n"
+    "kernel and a verdict with the device's name.\n"
+    "\n"
+    "Options:\n"
+    "  --exact   also check what exact mode rests on: that a row of a matrix product has the\n"
+    "            same bits whatever the other rows hold; and flash in exact mode\n"
+    "\n"
+    "Exit codes:\n"
+    "  0  every check passed\n"
+    "  1  one failed, or, with --exact, the device cannot give exact mode\n"
+    "  2  there is no CUDA device, or wrong usage\n"
+    "\n"
+    "Examples:\n"
+    "  kdtr selftest --exact\n";
+
 static const struct {
     const char *name;
     const char *text;
-} texts[] = {{"gen", gen}, {"info", info}, {"verify", verify}, {"step", step}, {"help", general}};
+} texts[] = {{"gen", gen},   {"info", info},         {"verify", verify},
+             {"step", step}, {"selftest", selftest}, {"help", general}};
 
 int tool_print_help(const char *command) {
     if (command == NULL) {

@@ -20,15 +20,15 @@ int32_t tool_open_context(struct tool_session *session, kdtr_error *error) {
     session->cuda_library = dlopen("libkdtr_cuda.so.0", RTLD_NOW | RTLD_LOCAL);
     void *symbol = session->cuda_library == NULL
                        ? NULL
-                       : dlsym(session->cuda_library, "kdtr_cuda_context_create");
+                       : dlsym(session->cuda_library, "kdtr_cuda_context_create_flags");
     if (symbol == NULL) {
         snprintf(error->text, sizeof error->text, "no CUDA device: %s",
                  session->cuda_library == NULL ? "libkdtr_cuda.so.0 is not there" : dlerror());
         return error->code = KDTR_NO_DEVICE;
     }
-    int32_t (*create)(int32_t, kdtr_context **, kdtr_error *);
+    int32_t (*create)(int32_t, uint32_t, kdtr_context **, kdtr_error *);
     memcpy(&create, &symbol, sizeof create); /* ISO C has no cast from object to function pointer */
-    return create(0, &session->context, error);
+    return create(0, session->exact ? KDTR_CUDA_CONTEXT_EXACT : 0, &session->context, error);
 }
 
 /** Tensors of the bundle in the context's memory; one that nothing points into stays NULL. */

@@ -18,11 +18,12 @@ enum tool_exit {
 /** A command: its arguments follow its name. @param argc count @param argv them @return exit */
 typedef int tool_command(int argc, char **argv);
 
-tool_command tool_gen;    /**< `kdtr gen` */
-tool_command tool_info;   /**< `kdtr info` */
-tool_command tool_verify; /**< `kdtr verify` */
-tool_command tool_step;   /**< `kdtr step` */
-tool_command tool_help;   /**< `kdtr help` */
+tool_command tool_gen;      /**< `kdtr gen` */
+tool_command tool_info;     /**< `kdtr info` */
+tool_command tool_verify;   /**< `kdtr verify` */
+tool_command tool_step;     /**< `kdtr step` */
+tool_command tool_selftest; /**< `kdtr selftest` */
+tool_command tool_help;     /**< `kdtr help` */
 
 /**
  * Reports an error of the library on one line.
@@ -52,6 +53,7 @@ struct tool_session {
     kdtr_plan *plan;       /**< Plan of the run. */
     int32_t threads;       /**< --threads, 0 if not given. */
     int naive;             /**< 1: --backend naive. */
+    int exact;             /**< 1: the CUDA context checks for exact mode. */
     void *cuda_library;    /**< Handle of libkdtr_cuda, or NULL. */
     float *o;              /**< [R,H,L] our output. */
     float *lse;            /**< [R,H] our output. */
@@ -60,7 +62,7 @@ struct tool_session {
 
 /**
  * Opens the context: the CPU's, or the first CUDA device through libkdtr_cuda.
- * @param session naive is read; context and cuda_library are set
+ * @param session naive and exact are read; context and cuda_library are set
  * @param error   filled on failure
  * @return kdtr_status
  */

@@ -7,9 +7,9 @@
  * ptx_ldmatrix, ptx_ldmatrix_trans, ptx_mma
  *     collectives of all 32 lanes; rows are aligned and in shared memory. mma adds the float32 sum
  *     of 16 products, in ascending order of k, to c; hardware rounds in another way.
- * ptx_lane
+ * ptx_lane, ptx_thread, ptx_blocks
  *     each thread's own.
- * ptx_load_shared, ptx_opaque
+ * ptx_load_shared, ptx_opaque, ptx_anew, ptx_ask
  *     each thread's own; aligned and in shared memory.
  * ptx_exp2, ptx_pack_bf16
  *     each thread's own; NaNs are those that hardware makes.
@@ -43,6 +43,16 @@
 /** Asks. @return number of this lane */
 static inline int32_t ptx_lane() {
     return (int32_t)simt_self->lane;
+}
+
+/** @return number of this thread of the block */
+static inline int32_t ptx_thread() {
+    return (int32_t)threadIdx.x;
+}
+
+/** @return blocks of the grid */
+static inline int32_t ptx_blocks() {
+    return (int32_t)gridDim.x;
 }
 
 /**
@@ -90,6 +100,18 @@ static inline void ptx_load_shared(uint32_t r[4], const void *pointer, SIMT_SITE
 static inline uint32_t ptx_opaque(const void *pointer, SIMT_SITE) {
     simt_check_shared("cvta", pointer, 16, 16, file, line);
     return (uint32_t)(uintptr_t)pointer;
+}
+
+/** The same. @param value a number @return it */
+static inline uint32_t ptx_anew(uint32_t value) {
+    return value;
+}
+
+/** Checks the addresses; nobody reads what would be copied. @param unread 4 bytes of shared memory
+ * @param pointer to 4 bytes of global memory */
+static inline void ptx_ask(const uint32_t *unread, const void *pointer, SIMT_SITE) {
+    simt_check_shared("cp.async", unread, 4, 4, file, line);
+    (void)*(const volatile uint32_t *)pointer;
 }
 
 /** c += a b. @param c [4] fragment @param a [4] fragment @param b0 low rows @param b1 high rows */

@@ -88,6 +88,13 @@ void simt_set_sm_count(int count);
 void simt_fail_functions(int count, cudaError_t error);
 
 /**
+ * Lets a row of an mma depend on its neighbour: the sums of a row whose neighbour has a NaN are off
+ * in the last bit.
+ * @param leak whether it does; the start value is whether SIMT_LEAK_ROWS is in the environment
+ */
+void simt_leak_rows(bool leak);
+
+/**
  * Injects allocation failures.
  * @param count this many more cudaMalloc calls may succeed, then all fail; negative: no failures
  */

@@ -5,6 +5,7 @@
  */
 #include "simt_async.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /** Rows of the a of an mma, its columns (which are the rows of b), and the columns of b. */
@@ -82,6 +83,40 @@ static inline void unpack_all(const struct simt_warp *warp, struct mma_operands 
     }
 }
 
+static bool leaks; /**< simt_leak_rows() */
+
+void simt_leak_rows(bool leak) {
+    leaks = leak;
+}
+
+/** A program that knows nothing of the emulator can be given the fault by its environment. */
+__attribute__((constructor)) static void leak_by_environment(void) {
+    leaks = getenv("SIMT_LEAK_ROWS") != NULL;
+}
+
+/** Whether a row of a holds a NaN. @param from operands @param row the row */
+static bool has_nan(const struct mma_operands *from, int row) {
+    for (int k = 0; k < MMA_K; k++) {
+        if (from->a.value[row][k] != from->a.value[row][k]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Changes the last bit of each row whose neighbour holds a NaN. @param from operands
+ * @param sum changed */
+static void leak_rows(const struct mma_operands *from, float sum[MMA_M][MMA_N]) {
+    for (int m = 0; m < MMA_M; m++) {
+        for (int n = 0; n < MMA_N && has_nan(from, m ^ 1); n++) {
+            uint32_t bits;
+            memcpy(&bits, &sum[m][n], sizeof(bits));
+            bits ^= 1;
+            memcpy(&sum[m][n], &bits, sizeof(bits));
+        }
+    }
+}
+
 /** The sum of 16 products in ascending order of k is added to c. Nothing is skipped: 0 * NaN is
  * NaN. @param warp operands @param mask all lanes */
 static void combine_mma(struct simt_warp *warp, uint32_t mask) {
@@ -110,6 +145,9 @@ static void combine_mma(struct simt_warp *warp, uint32_t mask) {
             memcpy(&sum[first + m][0], &low[m], sizeof(low[m]));
             memcpy(&sum[first + m][4], &high[m], sizeof(high[m]));
         }
+    }
+    if (leaks) {
+        leak_rows(&from, sum);
     }
     for (uint32_t i = 0; i < 4; i++) {
         float c[SIMT_LANES];

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * @file
+ * Exact mode: the launches of a run.
+ */
+#ifndef KERNELS_FLASH_EXACT_LAUNCH_CUH
+#define KERNELS_FLASH_EXACT_LAUNCH_CUH
+
+#include "flash_exact_check.cuh"
+#include "flash_exact_combine.cuh"
+#include "flash_exact_main.cuh"
+
+/** Blocks of a tail, at most, for each SM: its items are short. */
+#define FLASH_TAIL_BLOCKS 4
+
+/** Main, tail and combine of a wave. */
+static cudaError_t flash_exact_launch_wave(const struct flash_exact_launch &exact,
+                                           cudaStream_t stream) {
+    const struct flash_launch &launch = exact.common;
+    const size_t bytes = sizeof(struct flash_exact_shared);
+    int32_t tiles = launch.end_tile - launch.first_tile;
+    int64_t items = (int64_t)tiles * exact.chunks * FLASH_PARTS;
+    int64_t nodes = launch.call.row_capacity * flash_exact_node_tiles(launch.call.num_heads);
+    int64_t most_nodes = (int64_t)launch.split.blocks * FLASH_TAIL_BLOCKS;
+    unsigned blocks = (unsigned)(items < launch.split.blocks ? items : launch.split.blocks);
+    unsigned tail_blocks = (unsigned)(nodes < most_nodes ? nodes : most_nodes);
+    struct flash_combine_grid grid = flash_combine_grid_of(tiles, FLASH_CHUNKS);
+    int32_t most = launch.split.blocks * FLASH_COMBINE_BLOCKS / grid.blocks + 1;
+    dim3 pieces((unsigned)grid.blocks, (unsigned)(tiles < most ? tiles : most));
+    bool follows_rows = launch.first_tile == 0 && !launch.prepares;
+    cudaError_t error = follows_rows ? KDTR_LAUNCH_DEPENDENT(flash_exact_main<false>, blocks,
+                                                             FLASH_THREADS, bytes, stream, exact)
+                                     : KDTR_LAUNCH(flash_exact_main<false>, blocks, FLASH_THREADS,
+                                                   bytes, stream, exact);
+    if (error == cudaSuccess) {
+        error = KDTR_LAUNCH_DEPENDENT(flash_exact_main<true>, tail_blocks, FLASH_THREADS, bytes,
+                                      stream, exact);
+    }
+    if (error != cudaSuccess) {
+        return error;
+    }
+    if (grid.width == 1) {
+        return KDTR_LAUNCH_DEPENDENT(flash_exact_combine<1>, pieces, FLASH_COMBINE_THREADS, 0,
+                                     stream, exact);
+    }
+    return KDTR_LAUNCH_DEPENDENT(flash_exact_combine<2>, pieces, FLASH_COMBINE_THREADS, 0, stream,
+                                 exact);
+}
+
+/** A run in exact mode; see attention_flash_cuda. */
+static cudaError_t flash_exact_run(const struct ref_attention *a,
+                                   const struct flash_options *options, void *workspace,
+                                   cudaStream_t stream) {
+    struct flash_exact_launch exact;
+    struct flash_layout layout;
+    if (flash_exact_workspace_layout(a, &layout) != REF_OK) {
+        return cudaErrorInvalidValue;
+    }
+    unsigned char *base = (unsigned char *)workspace;
+    uint32_t *masks = (uint32_t *)(base + layout.masks);
+    struct flash_launch &launch = exact.common;
+    launch.call = *a;
+    launch.split.blocks = options->sm_count;
+    launch.split.expected_batch = 1; /* no work is cut by it */
+    launch.scale = a->scale * 0x1.715476p+0f;
+    launch.first_tile = 0;
+    launch.end_tile = (int32_t)layout.wave_tiles;
+    launch.places = (struct flash_place *)(base + layout.places);
+    launch.owners = (int32_t *)(base + layout.owners);
+    launch.states = (float2 *)(base + layout.states);
+    launch.partials = (float4 *)(base + layout.partials);
+    launch.row_tiles = (int32_t)layout.row_tiles;
+    launch.prepares = a->mask_mode != REF_MASK_PARENTS;
+    exact.chunks = flash_exact_most_chunks(a);
+    cudaError_t error = cudaSuccess;
+    if (!launch.prepares) {
+        int64_t warps = a->row_capacity + layout.row_tiles;
+        error = KDTR_LAUNCH(flash_exact_own_rows,
+                            (unsigned)((warps + FLASH_ROWS_WARPS - 1) / FLASH_ROWS_WARPS),
+                            32 * FLASH_ROWS_WARPS, 0, stream, exact, masks, layout.mask_stride);
+        launch.call.mask_words = masks;
+        launch.call.mask_stride_words = layout.mask_stride;
+    }
+    for (int64_t tile = 0; error == cudaSuccess && tile < layout.row_tiles;
+         tile += layout.wave_tiles) {
+        launch.first_tile = (int32_t)tile;
+        launch.end_tile = flash_wave_end(&layout, tile);
+        error = flash_exact_launch_wave(exact, stream);
+        launch.prepares = 0;
+    }
+    return error;
+}
+
+/** Loads the kernels of exact mode; see attention_flash_cuda_load. */
+static cudaError_t flash_exact_load(void) {
+    const void *const kernels[] = {
+        (const void *)flash_exact_own_rows,   (const void *)flash_exact_main<false>,
+        (const void *)flash_exact_main<true>, (const void *)flash_exact_combine<1>,
+        (const void *)flash_exact_combine<2>, (const void *)flash_exact_check};
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; error == cudaSuccess && i < 6; i++) {
+        struct cudaFuncAttributes attributes;
+        error = cudaFuncGetAttributes(&attributes, kernels[i]);
+        if (error == cudaSuccess && (i == 1 || i == 2)) {
+            error = cudaFuncSetAttribute(kernels[i], cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         (int)sizeof(struct flash_exact_shared));
+        }
+    }
+    return error;
+}
+
+/** Runs the check of E8; see attention_flash_cuda_exact_check. */
+static cudaError_t flash_exact_run_check(int32_t blocks, uint32_t *differing) {
+    uint32_t *count = NULL;
+    cudaError_t error = cudaMalloc((void **)&count, sizeof *count);
+    if (error != cudaSuccess) {
+        return error;
+    }
+    error = cudaMemset(count, 0, sizeof *count);
+    if (error == cudaSuccess) {
+        error = KDTR_LAUNCH(flash_exact_check, (unsigned)blocks, 32, 0, NULL, count);
+    }
+    if (error == cudaSuccess) {
+        error = cudaMemcpy(differing, count, sizeof *count, cudaMemcpyDeviceToHost);
+    }
+    cudaError_t freed = cudaFree(count);
+    return error == cudaSuccess ? freed : error;
+}
+
+#endif
