@@ -64,8 +64,8 @@ runs 1 --point 2,3,5,40 --implementation flash --row-bytes 1156 --layout random 
     [ -s "$work/json" ] && [ "$(rows_with verify)" -eq 0 ]
 report $? "a row that fails is reported"
 runs 0 --point 16,8,8,120 --implementation flash --layout random --samples 1 --no-ceilings \
-    --json "$work/json" && grep -q ' 16 *2 *2 *64 *1$' "$work/out" &&
-    [ "$(rows_with '"row_tiles": 16, "parts": 2, "chunks": 2, ')" -eq 1 ]
+    --json "$work/json" && grep -q ' 16 *4 *1 *64 *1$' "$work/out" &&
+    [ "$(rows_with '"row_tiles": 16, "parts": 4, "chunks": 1, ')" -eq 1 ]
 report $? "the schedule is that of a plan that expects the batch"
 grep -q 'quartiles of 1 samples, ' "$work/json" && grep -q 'quartiles of 1 samples, ' "$work/out"
 report $? "the method names the samples of the run"
