@@ -17,16 +17,18 @@ static void schedule_exact(const struct bench_row *row, const struct ref_attenti
     if (flash_exact_workspace_layout(a, &layout) != REF_OK) {
         return;
     }
-    int32_t whole = (int32_t)(p->prefix / FLASH_KEYS);
+    int32_t small = flash_exact_small(p->heads);
+    int32_t key_tiles = (int32_t)((p->prefix + p->nodes + FLASH_KEYS - 1) / FLASH_KEYS);
     int32_t pairs = p->nodes * p->heads;
     int64_t tiles = (int64_t)p->batch * ((pairs + FLASH_ROWS - 1) / FLASH_ROWS);
-    int64_t wave_tiles = tiles < layout.wave_tiles ? tiles : layout.wave_tiles;
-    struct flash_exact_wave wave = {wave_tiles * whole, wave_tiles * flash_exact_chunks(whole)};
+    int32_t wave_tiles = (int32_t)(tiles < layout.wave_tiles ? tiles : layout.wave_tiles);
+    struct flash_exact_wave wave = {wave_tiles * key_tiles, 0};
     schedule->row_tiles = (int32_t)tiles;
+    schedule->chunks = flash_exact_chunks(small, key_tiles);
+    wave.chunks = wave_tiles * schedule->chunks;
     schedule->parts = flash_exact_parts(&wave, sm_count, pairs);
-    schedule->chunks = flash_exact_chunks((int32_t)((p->prefix + p->nodes + 15) / FLASH_KEYS));
-    schedule->items =
-        tiles * schedule->parts * flash_exact_runs(&wave, sm_count, schedule->parts, whole);
+    schedule->items = tiles * schedule->parts *
+                      flash_exact_runs(&wave, sm_count, schedule->parts, small, key_tiles);
     schedule->waves = (layout.row_tiles + layout.wave_tiles - 1) / layout.wave_tiles;
     schedule->workspace_bytes = layout.bytes;
 }

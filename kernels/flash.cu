@@ -143,18 +143,8 @@ extern "C" cudaError_t attention_flash_cuda(const struct ref_attention *a,
     if (prepare(a, options, &launch.split, &layout) != REF_OK) {
         return cudaErrorInvalidValue;
     }
-    unsigned char *base = (unsigned char *)workspace;
-    uint32_t *masks = (uint32_t *)(base + layout.masks);
-    launch.call = *a;
-    launch.scale = a->scale * 0x1.715476p+0f;
-    launch.first_tile = 0;
-    launch.end_tile = (int32_t)layout.wave_tiles;
-    launch.places = (struct flash_place *)(base + layout.places);
-    launch.owners = (int32_t *)(base + layout.owners);
-    launch.states = (float2 *)(base + layout.states);
-    launch.partials = (float4 *)(base + layout.partials);
-    launch.row_tiles = (int32_t)layout.row_tiles;
-    launch.prepares = a->mask_mode != REF_MASK_PARENTS;
+    uint32_t *masks = (uint32_t *)((unsigned char *)workspace + layout.masks);
+    flash_first_launch(a, &layout, workspace, &launch);
     cudaError_t error = cudaSuccess;
     if (!launch.prepares) {
         int64_t warps = a->row_capacity + layout.row_tiles;

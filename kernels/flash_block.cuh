@@ -43,9 +43,12 @@
 /** How many of them have their queries in shared memory: the last one. */
 #define FLASH_SHARED_STEPS 1
 
-/** Events of a key tile: accumulators have factors; keys are not finite. */
+/** Events of a key tile: accumulators have factors; keys are not finite. In exact mode also: the
+ * chunk before it has ended; it has no keys, and the item has ended. */
 #define FLASH_EVENT_FACTORS 1u
-#define FLASH_EVENT_ODD 2u /**< See FLASH_EVENT_FACTORS. */
+#define FLASH_EVENT_ODD 2u   /**< See FLASH_EVENT_FACTORS. */
+#define FLASH_EVENT_CHUNK 4u /**< See FLASH_EVENT_FACTORS. */
+#define FLASH_EVENT_END 8u   /**< See FLASH_EVENT_FACTORS. */
 
 /**
  * What goes from the score warps to the value warps for a key tile. The m16 tile of a warp first
@@ -75,6 +78,7 @@ struct flash_work {
     int32_t m16;        /**< The first m16 tiles, those that have a row; without any, no keys. */
     int32_t slab;     /**< Results of its row tile and chunk in the workspace; -1: no more work. */
     int32_t slab_row; /**< Row 0 in there: 0 but for a part of the row tile. */
+    int32_t items;    /**< Items of the wave, where the search came to its end; else INT32_MAX. */
 };
 
 /** Shared memory of a block. */
@@ -216,10 +220,12 @@ static __device__ __forceinline__ int32_t flash_scan(int32_t value, int32_t lane
  * @param index  which item or row tile of the wave
  * @param tiles  whether row tiles are counted
  * @param place  filled in one lane; its request is -1 in all others, and if there is no such item
+ * @param items_of_wave set to their number, where the search came to its end; else to INT32_MAX
  * @return whether a lane has it
  */
 static __device__ __forceinline__ bool flash_find(const struct flash_launch &launch, int32_t index,
-                                                  bool tiles, struct flash_place *place) {
+                                                  bool tiles, struct flash_place *place,
+                                                  int32_t *items_of_wave) {
     int32_t lane = ptx_lane();
     int32_t tiles_before = 0;
     int32_t slabs_before = 0;
@@ -254,12 +260,13 @@ static __device__ __forceinline__ bool flash_find(const struct flash_launch &lau
                   count,
                   base,
                   offset};
+        items_before = __shfl_sync(0xffffffffu, item + items, lanes - 1);
+        *items_of_wave = first + 32 < launch.call.batch ? INT32_MAX : items_before;
         if (__any_sync(0xffffffffu, hit)) {
             return true;
         }
         tiles_before = __shfl_sync(0xffffffffu, end, 31);
         slabs_before = __shfl_sync(0xffffffffu, base + slabs, 31);
-        items_before = __shfl_sync(0xffffffffu, item + items, 31);
     }
     return false;
 }
@@ -297,7 +304,8 @@ static __device__ __forceinline__ void flash_set_work(const struct ref_attention
 static __device__ __forceinline__ void flash_find_item(const struct flash_launch &launch,
                                                        int32_t item, struct flash_work *work) {
     struct flash_place place;
-    bool found = flash_find(launch, item, false, &place);
+    int32_t items = 0;
+    bool found = flash_find(launch, item, false, &place, &items);
     if (place.request >= 0) {
         flash_set_work(launch.call, place, work);
     } else if (!found) {
@@ -305,15 +313,21 @@ static __device__ __forceinline__ void flash_find_item(const struct flash_launch
     }
     if (ptx_lane() == 0) {
         work->item = item;
+        work->items = items;
     }
     __syncwarp();
 }
 
-/** Finds the block's next item, by one warp. */
+/** Finds the block's next item, by one warp. A search takes long, and many blocks have one item. */
 static __device__ __forceinline__ void flash_find_next(const struct flash_launch &launch,
                                                        struct flash_shared *shared) {
+    int32_t item = shared->work.item + (int32_t)gridDim.x;
     flash_count_next(shared);
-    flash_find_item(launch, shared->work.item + (int32_t)gridDim.x, &shared->next);
+    if (item < shared->work.items) {
+        flash_find_item(launch, item, &shared->next);
+    } else if (ptx_lane() == 0) {
+        shared->next.slab = -1;
+    }
 }
 
 /** Slot of a key of the item (eq-slot-csr, eq-slot-table); a pool has fewer than 2^32. */

@@ -95,16 +95,16 @@ static __device__ __forceinline__ void flash_add_part(float low, float high, flo
  *
  * @param states of the first row in the first chunk
  * @param chunks of the request
- * @param state  filled; -inf where there is no chunk
+ * @param state  `count` of them, filled; -inf where there is no chunk
  */
-template <int32_t rows>
+template <int32_t rows, int32_t count>
 static __device__ __forceinline__ void flash_load_states(const float2 *states, int32_t chunks,
-                                                         float2 state[FLASH_COMBINE_STATES(rows)]) {
+                                                         float2 state[count]) {
     const int32_t stride = FLASH_COMBINE_THREADS / rows;
     int32_t first = (int32_t)threadIdx.x / rows;
     states += first * FLASH_ROWS + (int32_t)threadIdx.x % rows;
 #pragma unroll
-    for (int32_t i = 0; i < FLASH_COMBINE_STATES(rows); i++) {
+    for (int32_t i = 0; i < count; i++) {
         state[i] = make_float2(-INFINITY, 0.0f);
         if (first + stride * i < chunks) {
             state[i] = states[stride * i * FLASH_ROWS];
@@ -113,9 +113,9 @@ static __device__ __forceinline__ void flash_load_states(const float2 *states, i
 }
 
 /** Largest of the threads' references of a row. */
-template <int32_t rows>
-static __device__ __forceinline__ float
-flash_row_reference(const struct flash_combine_shared *shared, int32_t row) {
+template <int32_t rows, class shared_of_block>
+static __device__ __forceinline__ float flash_row_reference(const shared_of_block *shared,
+                                                            int32_t row) {
     float maximum = -INFINITY;
 #pragma unroll
     for (int32_t i = 0; i < FLASH_COMBINE_THREADS; i += rows) {
@@ -125,8 +125,8 @@ flash_row_reference(const struct flash_combine_shared *shared, int32_t row) {
 }
 
 /** Sum of the threads' weights of a row. */
-template <int32_t rows>
-static __device__ __forceinline__ float flash_row_total(const struct flash_combine_shared *shared,
+template <int32_t rows, class shared_of_block>
+static __device__ __forceinline__ float flash_row_total(const shared_of_block *shared,
                                                         int32_t row) {
     float total = 0.0f;
 #pragma unroll
@@ -136,15 +136,14 @@ static __device__ __forceinline__ float flash_row_total(const struct flash_combi
     return total;
 }
 
-/** Weights of all chunks and their sums, to shared memory. */
-template <int32_t rows>
+/** Weights of all chunks and their sums, to shared memory, of so many states of a thread. */
+template <int32_t rows, int32_t states, class shared_of_block>
 static __device__ __forceinline__ void
-flash_combine_weights(int32_t chunks, const float2 state[FLASH_COMBINE_STATES(rows)],
-                      struct flash_combine_shared *shared) {
+flash_combine_weights(int32_t chunks, const float2 state[states], shared_of_block *shared) {
     int32_t row = (int32_t)threadIdx.x % rows;
     float maximum = -INFINITY;
 #pragma unroll
-    for (int32_t i = 0; i < FLASH_COMBINE_STATES(rows); i++) {
+    for (int32_t i = 0; i < states; i++) {
         /* [chunk][row] is [i][thread]. */
         shared->state[i * FLASH_COMBINE_THREADS + threadIdx.x] = state[i];
         maximum = fmaxf(maximum, state[i].x);
@@ -246,8 +245,8 @@ flash_combine_many(const struct flash_launch &launch, const struct flash_place &
     float4 part[FLASH_COMBINE_LOADS(width)][width];
     float2 state[FLASH_COMBINE_STATES(FLASH_M16)];
     /* Everything that depends on nothing else is asked for first, what is needed first before. */
-    flash_load_states<FLASH_M16>(launch.states + (int64_t)slab * FLASH_ROWS + m * FLASH_M16, chunks,
-                                 state);
+    flash_load_states<FLASH_M16, FLASH_COMBINE_STATES(FLASH_M16)>(
+        launch.states + (int64_t)slab * FLASH_ROWS + m * FLASH_M16, chunks, state);
 #pragma unroll
     for (int32_t k = 0; k < FLASH_COMBINE_LOADS(width); k++) {
         flash_load_part<width>(partial, k, count, FLASH_COMBINE_WARPS, part[k]);
@@ -256,7 +255,7 @@ flash_combine_many(const struct flash_launch &launch, const struct flash_place &
     if (warp < 2 * width) {
         output = flash_find_output(launch, place, m * FLASH_M16 + lane / 4 + 8 * (warp % 2));
     }
-    flash_combine_weights<FLASH_M16>(chunks, state, shared);
+    flash_combine_weights<FLASH_M16, FLASH_COMBINE_STATES(FLASH_M16)>(chunks, state, shared);
     float4 sum[width];
     flash_add_chunks<width>(partial, shared->state + warp * FLASH_M16 + lane / 4, count, part, sum);
 #pragma unroll
@@ -286,12 +285,13 @@ static __device__ __forceinline__ void flash_combine_few(const struct flash_laun
     int32_t count = warp / 2 < m16 ? chunks : 0;
     float4 part[FLASH_COMBINE_AHEAD][FLASH_COMBINE_PAIR];
     float2 state[FLASH_COMBINE_STATES(FLASH_ROWS)];
-    flash_load_states<FLASH_ROWS>(launch.states + (int64_t)slab * FLASH_ROWS, chunks, state);
+    flash_load_states<FLASH_ROWS, FLASH_COMBINE_STATES(FLASH_ROWS)>(
+        launch.states + (int64_t)slab * FLASH_ROWS, chunks, state);
 #pragma unroll
     for (int32_t k = 0; k < FLASH_COMBINE_AHEAD; k++) {
         flash_load_part<FLASH_COMBINE_PAIR>(partial, k, count, 1, part[k]);
     }
-    flash_combine_weights<FLASH_ROWS>(chunks, state, shared);
+    flash_combine_weights<FLASH_ROWS, FLASH_COMBINE_STATES(FLASH_ROWS)>(chunks, state, shared);
     int32_t row = warp / 2 * FLASH_M16 + lane / 4;
     float4 sum[FLASH_COMBINE_PAIR];
 #pragma unroll

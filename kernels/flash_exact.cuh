@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * Exact mode: what a launch is told, and how a block finds its work. Bits of a row follow from its
- * own tokens alone (spec/numerics.md, "Exact mode").
+ * Exact mode: what a launch is told, and what the warps of a block share. Bits of a row follow from
+ * its own tokens alone (spec/numerics.md, "Exact mode").
  *
- * main     runs of chunks of the key tiles that hold prefix rows only, for all nodes together
- * tail     for each node the key tiles from its first that holds anything else: it goes on from
- *          what main has left of their chunks
+ * main     a part of a row tile against a run of chunks: of each chunk first the key tiles that
+ *          hold prefix rows only, for all nodes together, then for one path of the tree after the
+ *          other those that hold anything else (flash_exact_paths.cuh, flash_exact_items.cuh)
  * combine  merges the chunks (flash_exact_combine.cuh)
  *
- * Both walk over *segments*, key tiles of one chunk (flash_exact_items.cuh).
+ * Only the fetch warps know what an item consists of. They say with each key tile what the other
+ * warps need to know of it.
  */
 #ifndef KERNELS_FLASH_EXACT_CUH
 #define KERNELS_FLASH_EXACT_CUH
@@ -17,51 +18,68 @@
 #include "flash_exact_schedule.h"
 #include "flash_rows.cuh"
 
-/** States of a slab: reference and sum of each lane of each row. */
-#define FLASH_EXACT_STATES (FLASH_ROWS * 4)
-
 /** Everything that a launch is told. */
 struct flash_exact_launch {
     struct flash_launch common; /**< As in default mode. */
     int32_t chunks;             /**< Slabs of a row tile. */
 };
 
-/** Key tiles of one chunk, one after the other. */
-struct flash_segment {
-    int16_t chunk;   /**< The chunk. */
-    int16_t resumes; /**< Tail: whether main has left results of the chunk. */
-    int32_t end;     /**< One past its last key tile, counted from the item's first. */
-};
-
 /** What an item has beside its flash_work. */
 struct flash_exact_item {
-    int32_t table;      /**< Its place in the two tables of segments. */
-    int32_t segments;   /**< How many it has. */
-    int32_t whole;      /**< Key tiles of the request that hold prefix rows only. */
-    int32_t chunks;     /**< Tail: chunks that any row of the request has. */
-    int32_t node;       /**< Tail: the node. */
-    int32_t first_pair; /**< Tail: its first pair that the item has. */
-    int32_t end_pair;   /**< Tail: one past the last. */
+    int32_t first_chunk; /**< Of its run of chunks: the first. */
+    int32_t end_chunk;   /**< One past the last. */
+};
+
+/** What is said of key tiles has more places than the ring has slots: so it is said before the wait
+ * for a slot, when those that read its place have gone on by more than the ring. */
+#define FLASH_EXACT_TILES (2 * FLASH_SLOTS)
+
+/** What goes with a key tile. */
+struct flash_exact_tile {
+    int32_t key;   /**< Position of its first key; -1: there are no keys, the item has ended. */
+    int16_t path;  /**< The nodes on this path see of it what their positions reach, the others
+                      nothing; -1: all rows see all of it. */
+    int16_t ended; /**< The chunk that ended before the tile, or -1. */
+};
+
+/** What goes with a key tile, in one word. */
+static __device__ __forceinline__ uint64_t flash_exact_pack(int32_t key, int32_t path,
+                                                            int32_t ended) {
+    return (uint32_t)key | (uint64_t)(uint16_t)path << 32 | (uint64_t)(uint16_t)ended << 48;
+}
+
+/** The nodes that an item has rows of, and the paths that they are on. A path goes by a node: it is
+ * all that this node sees. A node is on it if it sees the path's beginning, and nothing else. */
+struct flash_exact_nodes {
+    int32_t count;            /**< Nodes. */
+    int32_t first;            /**< Number of the first in the request. */
+    int32_t sees[FLASH_ROWS]; /**< How many tokens each sees, with the prefix. */
+    int32_t path[FLASH_ROWS]; /**< Of each: number, in here, of the node that its path goes by. */
+};
+
+/** Where a fetch warp is in its item, but for what it has in registers. */
+struct flash_exact_walk {
+    int32_t chunk; /**< The chunk. */
+    int32_t path;  /**< The path; -1: the prefix. */
+    int32_t keys;  /**< Keys that there are on it. */
+    int32_t index; /**< Number, in the chunk, of the key tile after the stretch that is walked. */
+    int32_t end;   /**< One past the path's last, likewise. */
+    int32_t key;   /**< Position of the stretch's first key. */
+    int32_t stop;  /**< One past its last, in whole key tiles. */
 };
 
 /** Shared memory of a block. */
 struct flash_exact_shared {
-    struct flash_shared common;                    /**< As in default mode. */
-    struct flash_exact_item next;                  /**< Beside common.next. */
-    struct flash_exact_item item;                  /**< Beside common.work. */
-    struct flash_segment segment[2][FLASH_CHUNKS]; /**< Of two items in turn. */
-    uint32_t end[FLASH_VALUE_WARPS]; /**< Of each value warp: where its segment ends, by step. */
+    struct flash_shared common;       /**< As in default mode. */
+    struct flash_exact_item next;     /**< Beside common.next. */
+    struct flash_exact_item item;     /**< Beside common.work. */
+    uint64_t tile[FLASH_EXACT_TILES]; /**< flash_exact_pack() of each, by its number. */
+    struct flash_exact_nodes nodes;   /**< Of the item. */
+    uint64_t listed;                  /**< They are there. */
+    struct flash_exact_walk walk[FLASH_FETCH_WARPS]; /**< Of each fetch warp. */
 };
 
 static_assert(sizeof(struct flash_exact_shared) <= 101376, "beyond a block of sm_120");
-
-/** Whether a row of an item's row tile is one that the item stores. */
-template <bool tail>
-static __device__ __forceinline__ bool flash_own_pair(const struct flash_exact_shared *shared,
-                                                      int32_t row) {
-    int32_t pair = shared->common.work.first_pair + row;
-    return !tail || (pair >= shared->item.first_pair && pair < shared->item.end_pair);
-}
 
 /** What a lane knows of the request that it looks at, in a search. */
 struct flash_exact_request {
@@ -70,7 +88,7 @@ struct flash_exact_request {
     int32_t begin;      /**< Row tiles of the requests before it. */
     int32_t first;      /**< First of its row tiles that is in the wave. */
     int32_t count;      /**< Its row tiles in the wave. */
-    int32_t whole;      /**< Its key tiles that hold prefix rows only. */
+    int32_t tiles;      /**< Key tiles of its prefix and as many more as its nodes fill. */
 };
 
 /**
@@ -98,25 +116,28 @@ flash_exact_look(const struct ref_attention &a, int32_t number, int32_t from, in
     int32_t high = end < to ? end : to;
     r.first = low - r.begin;
     r.count = high > low ? high - low : 0;
-    r.whole = (int32_t)(r.row.prefix_len / FLASH_KEYS);
+    r.tiles = ((int32_t)flash_keys(&a, &r.row) + FLASH_KEYS - 1) / FLASH_KEYS;
     *before = __shfl_sync(0xffffffffu, end, 31);
     return r;
 }
 
-/** All that the prefixes of a wave hold, by a warp. */
+/** All that the requests of a wave hold, by a warp. */
 static __device__ __forceinline__ struct flash_exact_wave
 flash_exact_sum(const struct flash_launch &launch) {
     struct flash_exact_wave wave = {0, 0};
+    int32_t small = flash_exact_small(launch.call.num_heads);
     int32_t before = 0;
+#pragma unroll 1
     for (int32_t first = 0; first < launch.call.batch; first += 32) {
         struct flash_exact_request r = flash_exact_look(
             launch.call, first + ptx_lane(), launch.first_tile, launch.end_tile, &before);
-        wave.tiles += (int64_t)r.count * r.whole;
-        wave.chunks += (int64_t)r.count * flash_exact_chunks(r.whole);
+        wave.tiles += r.count * r.tiles;
+        wave.chunks += r.count * flash_exact_chunks(small, r.tiles);
         if (before >= launch.end_tile) {
             break;
         }
     }
+#pragma unroll 1
     for (int32_t half = 16; half > 0; half /= 2) {
         wave.tiles += __shfl_xor_sync(0xffffffffu, wave.tiles, half);
         wave.chunks += __shfl_xor_sync(0xffffffffu, wave.chunks, half);
@@ -134,84 +155,99 @@ static __device__ __forceinline__ int64_t flash_exact_list(const struct ref_atte
     return row * a.row_table_stride;
 }
 
-/** The segments of a run of a request's chunks, by a whole warp: each lane tries a room. */
-static __device__ __forceinline__ void
-flash_exact_find_run(int32_t whole, int32_t runs, int32_t run, struct flash_exact_shared *shared) {
-    struct flash_exact_item *item = &shared->next;
-    struct flash_segment *segment = shared->segment[shared->item.table ^ 1];
-    int32_t room = flash_exact_room(whole, runs, ptx_lane());
-    int32_t count;
-    flash_exact_run_begin(whole, room, 0, &count);
-    uint32_t fits = __ballot_sync(0xffffffffu, count <= runs);
-    room = __shfl_sync(0xffffffffu, room, __ffs((int32_t)fits) - 1);
-    int32_t first = flash_exact_run_begin(whole, room, run, &count);
-    int32_t end = flash_exact_run_begin(whole, room, run + 1, &count);
-    int32_t begin = flash_exact_before(first, whole);
-    for (int32_t chunk = first + ptx_lane(); chunk < end; chunk += 32) {
-        segment[chunk - first].chunk = (int16_t)chunk;
-        segment[chunk - first].end = flash_exact_before(chunk + 1, whole) - begin;
+/** A run of a request's chunks, by a whole warp: each lane tries a room. */
+static __device__ __forceinline__ void flash_exact_find_run(int32_t small, int32_t tiles,
+                                                            int32_t runs, int32_t run,
+                                                            struct flash_exact_item *item) {
+    int32_t lane = ptx_lane();
+    int32_t chunk = run + lane % 2; /* each chunk is a run */
+    if (runs < flash_exact_chunks(small, tiles)) {
+        int32_t room = flash_exact_room(small, tiles, runs, lane);
+#pragma unroll 1
+        for (int32_t pass = 0; pass < 2; pass++) { /* the same code twice */
+            int32_t count;
+            chunk = flash_exact_run_begin(small, tiles, room, run + lane % 2, &count);
+            uint32_t fits = __ballot_sync(0xffffffffu, count <= runs);
+            room = __shfl_sync(0xffffffffu, room, __ffs((int32_t)fits) - 1);
+        }
     }
-    if (ptx_lane() == 0) {
-        item->table = shared->item.table ^ 1;
-        item->segments = end - first;
-        item->whole = whole;
-        shared->common.next.first_tile = begin;
-        shared->common.next.end_tile = flash_exact_before(end, whole);
+    if (lane == 0) {
+        item->first_chunk = chunk;
+    } else if (lane == 1) {
+        item->end_chunk = chunk;
     }
     __syncwarp();
 }
 
+/** The item that was found: part `part` of the row tiles of the lane's request. By one lane. */
+static __device__ __forceinline__ void flash_exact_set_work(const struct flash_exact_launch &exact,
+                                                            const struct flash_exact_request &r,
+                                                            int32_t parts, int32_t part,
+                                                            const struct flash_exact_item &item,
+                                                            struct flash_work *work) {
+    const struct ref_attention &a = exact.common.call;
+    int32_t tile = r.begin + part / parts; /* of the run */
+    work->request = r.row.request;
+    work->first_row = (int32_t)r.row.first_row;
+    work->nodes = r.row.num_nodes;
+    work->prefix = (int32_t)r.row.prefix_len;
+    work->first_tile = flash_exact_page_begin(flash_exact_small(a.num_heads), item.first_chunk);
+    work->first_pair = part * (FLASH_ROWS / parts);
+    work->m16 = flash_m16(r.row.num_nodes * a.num_heads, parts, part);
+    work->slab = (tile - exact.common.first_tile) * exact.chunks;
+    work->slab_row = work->first_pair % FLASH_ROWS;
+    work->list = flash_exact_list(a, r.row.request);
+}
+
 /**
- * An item of main of a wave, by one warp: a part of a row tile against a run of chunks. Parts
- * against one run are neighbours: they read the same rows.
+ * An item of a wave, by one warp: a part of a row tile against a run of chunks. Parts against one
+ * run are neighbours: they read the same rows.
+ *
+ * @param exact  the launch
+ * @param number of the item
+ * @param work   filled
+ * @param item   filled
  */
-static __device__ __forceinline__ void flash_exact_find_work(const struct flash_exact_launch &exact,
+static __device__ __forceinline__ void flash_exact_find_item(const struct flash_exact_launch &exact,
                                                              int32_t number,
-                                                             struct flash_exact_shared *shared) {
+                                                             struct flash_work *work,
+                                                             struct flash_exact_item *item) {
     const struct flash_launch &launch = exact.common;
-    struct flash_work *work = &shared->common.next;
     struct flash_exact_wave wave = flash_exact_sum(launch);
+    int32_t small = flash_exact_small(launch.call.num_heads);
     int32_t before = 0;
     int32_t items_before = 0;
-    work->item = number; /* all lanes store the same */
-    work->slab = -1;
+    if (ptx_lane() == 0) {
+        work->item = number;
+        work->slab = -1;
+    }
+#pragma unroll 1
     for (int32_t first = 0; first < launch.call.batch; first += 32) {
         struct flash_exact_request r = flash_exact_look(
             launch.call, first + ptx_lane(), launch.first_tile, launch.end_tile, &before);
         int32_t pairs = r.row.num_nodes * launch.call.num_heads;
         int32_t parts = flash_exact_parts(&wave, launch.split.blocks, pairs);
-        int32_t runs = flash_exact_runs(&wave, launch.split.blocks, parts, r.whole);
+        int32_t runs = flash_exact_runs(&wave, launch.split.blocks, parts, small, r.tiles);
         int32_t items = r.count * parts * runs;
-        int32_t item = items_before + flash_scan(items, ptx_lane(), 32) - items;
-        uint32_t hits = __ballot_sync(0xffffffffu, number >= item && number < item + items);
-        items_before = __shfl_sync(0xffffffffu, item + items, 31);
+        int32_t begin = items_before + flash_scan(items, ptx_lane(), 32) - items;
+        uint32_t hits = __ballot_sync(0xffffffffu, number >= begin && number < begin + items);
+        items_before = __shfl_sync(0xffffffffu, begin + items, 31);
+        if (ptx_lane() == 0) {
+            work->items = first + 32 < launch.call.batch ? INT32_MAX : items_before;
+        }
         if (hits == 0) {
             continue;
         }
         int32_t source = __ffs((int32_t)hits) - 1;
-        number -= __shfl_sync(0xffffffffu, item, source);
+        number -= __shfl_sync(0xffffffffu, begin, source);
         parts = __shfl_sync(0xffffffffu, parts, source);
         int32_t all = parts * __shfl_sync(0xffffffffu, r.count, source);
         runs = __shfl_sync(0xffffffffu, runs, source);
-        int32_t whole = __shfl_sync(0xffffffffu, r.whole, source);
-        flash_exact_find_run(whole, runs, number / all, shared);
+        int32_t run = flash_quotient(number, all);
+        int32_t part = number - run * all + __shfl_sync(0xffffffffu, r.first, source) * parts;
+        flash_exact_find_run(small, __shfl_sync(0xffffffffu, r.tiles, source), runs, run, item);
         if (ptx_lane() == source) {
-            int32_t part = number % all + r.first * parts; /* within the request */
-            int32_t tile = r.begin + part / parts;
-            work->request = r.row.request;
-            work->first_row = (int32_t)r.row.first_row;
-            work->nodes = r.row.num_nodes;
-            work->prefix = (int32_t)r.row.prefix_len;
-            work->keys = whole * FLASH_KEYS;
-            work->first_pair = part * (FLASH_ROWS / parts);
-            work->m16 = flash_m16(pairs, parts, part);
-            if (work->m16 == 0) {
-                shared->next.segments = 0;
-                work->end_tile = work->first_tile;
-            }
-            work->slab = (tile - launch.first_tile) * exact.chunks;
-            work->slab_row = work->first_pair % FLASH_ROWS;
-            work->list = flash_exact_list(launch.call, r.row.request);
+            flash_exact_set_work(exact, r, parts, part, *item, work);
         }
         break;
     }
@@ -232,16 +268,16 @@ flash_exact_find_place(const struct flash_exact_launch &exact, int32_t tile) {
         struct flash_exact_request r =
             flash_exact_look(launch.call, first + ptx_lane(), tile, tile + 1, &before);
         if (r.count > 0) {
-            int32_t keys = (int32_t)flash_keys(&launch.call, &r.row);
-            place->cut = {r.row_tiles, 1, (keys + FLASH_KEYS - 1) / FLASH_KEYS, 0};
-            place->cut.chunks = flash_exact_chunks(place->cut.key_tiles);
+            place->cut = {r.row_tiles, 1, r.tiles, 0};
+            place->cut.chunks =
+                flash_exact_chunks(flash_exact_small(launch.call.num_heads), r.tiles);
             place->request = r.row.request;
             place->first_row = (int32_t)r.row.first_row;
             place->nodes = r.row.num_nodes;
             place->prefix = (int32_t)r.row.prefix_len;
-            place->first = 0;
+            place->first = r.first;
             place->count = 1;
-            place->index = r.first;
+            place->index = 0;
             place->base = tile % launch.end_tile * exact.chunks; /* of the first wave */
         }
     }
@@ -260,7 +296,7 @@ static __device__ __forceinline__ void flash_exact_prepare(const struct flash_ex
     }
 }
 
-/** A warp for each query row and row tile; where the tail needs the masks that it makes. */
+/** A warp for each query row and row tile; where main needs the masks that it makes. */
 __global__ void flash_exact_own_rows(struct flash_exact_launch exact, uint32_t *masks,
                                      int64_t mask_stride) {
     ptx_launch_dependents();

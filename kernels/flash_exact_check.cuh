@@ -2,7 +2,8 @@
 /**
  * @file
  * Exact mode: the check of its condition E8. A row of an mma must have the same bits whatever
- * stands in the other rows, and in whichever of the 16 rows it stands itself.
+ * stands in the other rows, and in whichever of the 16 rows it stands itself; and a row of zeros
+ * must leave its sums as they are.
  */
 #ifndef KERNELS_FLASH_EXACT_CHECK_CUH
 #define KERNELS_FLASH_EXACT_CHECK_CUH
@@ -110,6 +111,38 @@ static __device__ __forceinline__ uint32_t flash_check_compare(const struct flas
     return differing;
 }
 
+/** A sum of the check, of any exponent: finite. */
+static __device__ __forceinline__ uint32_t flash_check_sum(uint64_t bits) {
+    uint32_t value = (uint32_t)(bits >> 8);
+    return (value & 0x7f800000u) == 0x7f800000u ? value ^ 0x00800000u : value;
+}
+
+/** Counts the sums that an mma by rows of zeros has changed, in this lane: b has numbers of any
+ * exponent, a zero may change its sign. */
+static __device__ __forceinline__ uint32_t flash_check_idle(uint64_t seed) {
+    float sum[4];
+    float before[4];
+    uint32_t b[2];
+    uint32_t differing = 0;
+#pragma unroll
+    for (int32_t i = 0; i < 4; i++) {
+        uint64_t bits = ref_random(seed, (uint64_t)(ptx_lane() * 4 + i));
+        sum[i] = before[i] = ref_f32_from_bits(flash_check_sum(bits));
+    }
+#pragma unroll
+    for (int32_t i = 0; i < 2; i++) {
+        uint64_t bits = ref_random(seed + 1, (uint64_t)(ptx_lane() * 2 + i));
+        b[i] = flash_check_sum(bits) >> 16 | (flash_check_sum(ref_random(bits, 2)) & 0xffff0000u);
+    }
+    const uint32_t zeros[4] = {0, 0, 0, 0};
+    ptx_mma(sum, zeros, b[0], b[1]);
+#pragma unroll
+    for (int32_t i = 0; i < 4; i++) {
+        differing += sum[i] != before[i] ? 1 : 0;
+    }
+    return differing;
+}
+
 /** A warp a block: all kinds of neighbours and all places of a row, with the block's numbers. */
 __global__ void flash_exact_check(uint32_t *differing) {
     float first[4];
@@ -125,6 +158,7 @@ __global__ void flash_exact_check(uint32_t *differing) {
         check.stays |= 1u << (i % 7);
         flash_check_multiply(check, sum);
         count += flash_check_compare(check, first, sum);
+        count += flash_check_idle(check.seed + 400 + (uint64_t)(2 * i));
     }
     if (count > 0) {
         atomicAdd(differing, count);

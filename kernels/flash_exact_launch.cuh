@@ -10,40 +10,36 @@
 #include "flash_exact_combine.cuh"
 #include "flash_exact_main.cuh"
 
-/** Blocks of a tail, at most, for each SM: its items are short. */
-#define FLASH_TAIL_BLOCKS 4
-
-/** Main, tail and combine of a wave. */
+/** Main and combine of a wave. */
 static cudaError_t flash_exact_launch_wave(const struct flash_exact_launch &exact,
                                            cudaStream_t stream) {
     const struct flash_launch &launch = exact.common;
     const size_t bytes = sizeof(struct flash_exact_shared);
     int32_t tiles = launch.end_tile - launch.first_tile;
     int64_t items = (int64_t)tiles * exact.chunks * FLASH_PARTS;
-    int64_t nodes = launch.call.row_capacity * flash_exact_node_tiles(launch.call.num_heads);
-    int64_t most_nodes = (int64_t)launch.split.blocks * FLASH_TAIL_BLOCKS;
     unsigned blocks = (unsigned)(items < launch.split.blocks ? items : launch.split.blocks);
-    unsigned tail_blocks = (unsigned)(nodes < most_nodes ? nodes : most_nodes);
-    struct flash_combine_grid grid = flash_combine_grid_of(tiles, FLASH_CHUNKS);
-    int32_t most = launch.split.blocks * FLASH_COMBINE_BLOCKS / grid.blocks + 1;
-    dim3 pieces((unsigned)grid.blocks, (unsigned)(tiles < most ? tiles : most));
+    /* So that all SMs are busy, and many chunks are shared out to more than one warp. */
+    int32_t width = tiles <= 2 ? 1 : tiles <= 4 || exact.chunks > FLASH_EXACT_WIDE ? 2 : 8;
+    int32_t blocks_each = width == 2 && tiles > 4 ? 64 : 256 / width;
+    int32_t most = launch.split.blocks * FLASH_COMBINE_BLOCKS / blocks_each + 1;
+    dim3 pieces((unsigned)blocks_each, (unsigned)(tiles < most ? tiles : most));
     bool follows_rows = launch.first_tile == 0 && !launch.prepares;
-    cudaError_t error = follows_rows ? KDTR_LAUNCH_DEPENDENT(flash_exact_main<false>, blocks,
-                                                             FLASH_THREADS, bytes, stream, exact)
-                                     : KDTR_LAUNCH(flash_exact_main<false>, blocks, FLASH_THREADS,
-                                                   bytes, stream, exact);
-    if (error == cudaSuccess) {
-        error = KDTR_LAUNCH_DEPENDENT(flash_exact_main<true>, tail_blocks, FLASH_THREADS, bytes,
-                                      stream, exact);
-    }
+    cudaError_t error =
+        follows_rows
+            ? KDTR_LAUNCH_DEPENDENT(flash_exact_main, blocks, FLASH_THREADS, bytes, stream, exact)
+            : KDTR_LAUNCH(flash_exact_main, blocks, FLASH_THREADS, bytes, stream, exact);
     if (error != cudaSuccess) {
         return error;
     }
-    if (grid.width == 1) {
+    if (width == 1) {
         return KDTR_LAUNCH_DEPENDENT(flash_exact_combine<1>, pieces, FLASH_COMBINE_THREADS, 0,
                                      stream, exact);
     }
-    return KDTR_LAUNCH_DEPENDENT(flash_exact_combine<2>, pieces, FLASH_COMBINE_THREADS, 0, stream,
+    if (width == 2) {
+        return KDTR_LAUNCH_DEPENDENT(flash_exact_combine<2>, pieces, FLASH_COMBINE_THREADS, 0,
+                                     stream, exact);
+    }
+    return KDTR_LAUNCH_DEPENDENT(flash_exact_combine_many, pieces, FLASH_COMBINE_THREADS, 0, stream,
                                  exact);
 }
 
@@ -56,21 +52,11 @@ static cudaError_t flash_exact_run(const struct ref_attention *a,
     if (flash_exact_workspace_layout(a, &layout) != REF_OK) {
         return cudaErrorInvalidValue;
     }
-    unsigned char *base = (unsigned char *)workspace;
-    uint32_t *masks = (uint32_t *)(base + layout.masks);
+    uint32_t *masks = (uint32_t *)((unsigned char *)workspace + layout.masks);
     struct flash_launch &launch = exact.common;
-    launch.call = *a;
+    flash_first_launch(a, &layout, workspace, &launch);
     launch.split.blocks = options->sm_count;
     launch.split.expected_batch = 1; /* no work is cut by it */
-    launch.scale = a->scale * 0x1.715476p+0f;
-    launch.first_tile = 0;
-    launch.end_tile = (int32_t)layout.wave_tiles;
-    launch.places = (struct flash_place *)(base + layout.places);
-    launch.owners = (int32_t *)(base + layout.owners);
-    launch.states = (float2 *)(base + layout.states);
-    launch.partials = (float4 *)(base + layout.partials);
-    launch.row_tiles = (int32_t)layout.row_tiles;
-    launch.prepares = a->mask_mode != REF_MASK_PARENTS;
     exact.chunks = flash_exact_most_chunks(a);
     cudaError_t error = cudaSuccess;
     if (!launch.prepares) {
@@ -94,14 +80,14 @@ static cudaError_t flash_exact_run(const struct ref_attention *a,
 /** Loads the kernels of exact mode; see attention_flash_cuda_load. */
 static cudaError_t flash_exact_load(void) {
     const void *const kernels[] = {
-        (const void *)flash_exact_own_rows,   (const void *)flash_exact_main<false>,
-        (const void *)flash_exact_main<true>, (const void *)flash_exact_combine<1>,
-        (const void *)flash_exact_combine<2>, (const void *)flash_exact_check};
+        (const void *)flash_exact_own_rows,     (const void *)flash_exact_main,
+        (const void *)flash_exact_combine<1>,   (const void *)flash_exact_combine<2>,
+        (const void *)flash_exact_combine_many, (const void *)flash_exact_check};
     cudaError_t error = cudaSuccess;
     for (int i = 0; error == cudaSuccess && i < 6; i++) {
         struct cudaFuncAttributes attributes;
         error = cudaFuncGetAttributes(&attributes, kernels[i]);
-        if (error == cudaSuccess && (i == 1 || i == 2)) {
+        if (error == cudaSuccess && i == 1) {
             error = cudaFuncSetAttribute(kernels[i], cudaFuncAttributeMaxDynamicSharedMemorySize,
                                          (int)sizeof(struct flash_exact_shared));
         }

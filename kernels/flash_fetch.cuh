@@ -56,13 +56,23 @@ static __device__ __forceinline__ void flash_fetch_row(const struct ref_attentio
     }
 }
 
+/** Waits until the slot of the block's key tile `step` is free. */
+static __device__ __forceinline__ void flash_wait_slot(struct flash_shared *shared, uint32_t step) {
+    if (step >= FLASH_SLOTS) {
+        uint32_t before = step - FLASH_SLOTS;
+        ptx_mbarrier_wait(&shared->spent[before % FLASH_SLOTS], before / FLASH_SLOTS % 2);
+        /* Before one lane arrives for all: a lane that looked later could miss this phase. */
+        __syncwarp();
+    }
+}
+
 /**
- * Fetches this warp's share of a key tile, the block's number `step`.
+ * Fetches this warp's share of a key tile, the block's number `step`, to its slot, which is free.
  *
  * @param launch the launch
  * @param shared of the block
  * @param warp   number of the fetch warp
- * @param tile   number of the key tile in the request
+ * @param left   keys from the tile's first on
  * @param step   number of the key tile in the block
  * @param slot   of this lane's key
  * @param half   the lanes that know the tile: 0 or 16
@@ -70,17 +80,11 @@ static __device__ __forceinline__ void flash_fetch_row(const struct ref_attentio
  */
 static __device__ __forceinline__ void flash_fetch(const struct flash_launch &launch,
                                                    struct flash_shared *shared, int32_t warp,
-                                                   int32_t tile, uint32_t step, uint32_t slot,
+                                                   int32_t left, uint32_t step, uint32_t slot,
                                                    int32_t half, bool run) {
     int32_t lane = (int32_t)threadIdx.x % 32;
     unsigned char *target = shared->keys[step % FLASH_SLOTS];
     uint64_t *full = &shared->full[step % FLASH_SLOTS];
-    if (step >= FLASH_SLOTS) {
-        uint32_t before = step - FLASH_SLOTS;
-        ptx_mbarrier_wait(&shared->spent[before % FLASH_SLOTS], before / FLASH_SLOTS % 2);
-        /* Before one lane arrives for all: a lane that looked later could miss this phase. */
-        __syncwarp();
-    }
     if (run) {
         if (lane == half && (int32_t)(step % FLASH_FETCH_WARPS) == warp) {
             ptx_mbarrier_expect(full, FLASH_TILE_BYTES);
@@ -94,7 +98,7 @@ static __device__ __forceinline__ void flash_fetch(const struct flash_launch &la
         return;
     }
     int32_t first = FLASH_FETCH_ROWS * warp;
-    int32_t end = min(shared->work.keys - tile * FLASH_KEYS, first + FLASH_FETCH_ROWS);
+    int32_t end = min(left, first + FLASH_FETCH_ROWS);
     if (end < first + FLASH_FETCH_ROWS) {
         end = max(end, first);
         flash_clear_rows(target, end, first + FLASH_FETCH_ROWS);
@@ -137,9 +141,13 @@ static __device__ __forceinline__ void flash_fetch_item(const struct flash_launc
             runs = __ballot_sync(0xffffffffu, tile * FLASH_KEYS + lane < shared->work.keys &&
                                                   slot == first + (uint32_t)(lane % 16));
         }
-        flash_fetch(launch, shared, warp, tile, step, slot, 0, (runs & 0xffffu) == 0xffffu);
+        int32_t left = shared->work.keys - tile * FLASH_KEYS;
+        flash_wait_slot(shared, step);
+        flash_fetch(launch, shared, warp, left, step, slot, 0, (runs & 0xffffu) == 0xffffu);
         if (tile + 1 < end) {
-            flash_fetch(launch, shared, warp, tile + 1, step + 1, slot, 16, runs >> 16 == 0xffffu);
+            flash_wait_slot(shared, step + 1);
+            flash_fetch(launch, shared, warp, left - FLASH_KEYS, step + 1, slot, 16,
+                        runs >> 16 == 0xffffu);
         }
     }
     if (end <= begin + 2) {

@@ -10,11 +10,12 @@
 
 /** A warp: one search. */
 __global__ void probe_find(struct flash_launch launch, int32_t index, int32_t tiles,
-                           struct flash_place *place) {
-    struct flash_place found;
-    bool any = flash_find(launch, index, tiles != 0, &found);
-    if (found.request >= 0 || (!any && threadIdx.x == 0)) {
-        *place = found;
+                           struct flash_probe_found *found) {
+    struct flash_place place;
+    int32_t items = 0;
+    bool any = flash_find(launch, index, tiles != 0, &place, &items);
+    if (place.request >= 0 || (!any && threadIdx.x == 0)) {
+        *found = {place, items};
     }
 }
 
@@ -26,11 +27,11 @@ extern "C" void flash_probe_combine(int32_t tiles, struct flash_probe_shape *sha
 extern "C" cudaError_t flash_probe_find(const struct ref_attention *a,
                                         const struct flash_split *split,
                                         const struct flash_probe_search *search,
-                                        struct flash_place *place, cudaStream_t stream) {
+                                        struct flash_probe_found *found, cudaStream_t stream) {
     struct flash_launch launch = {};
     launch.call = *a;
     launch.split = *split;
     launch.first_tile = search->first_tile;
     launch.end_tile = search->end_tile;
-    return KDTR_LAUNCH(probe_find, 1, 32, 0, stream, launch, search->index, search->tiles, place);
+    return KDTR_LAUNCH(probe_find, 1, 32, 0, stream, launch, search->index, search->tiles, found);
 }

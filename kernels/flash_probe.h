@@ -36,20 +36,26 @@ struct flash_probe_search {
     int32_t tiles;      /**< Whether row tiles are counted. */
 };
 
+/** What a search finds. */
+struct flash_probe_found {
+    struct flash_place
+        place;     /**< All of it, if the search finds anything; else its request is -1. */
+    int32_t items; /**< Of the wave, where the search came to its end; else INT32_MAX. */
+};
+
 /**
  * Searches by one warp.
  *
  * @param a      the call, device pointers; dimensions, limits and lengths are read
  * @param split  plan and card
  * @param search what
- * @param place  device memory; all of it is written if the search finds anything, else its request
- *               is -1
+ * @param found  device memory
  * @param stream stream
  * @return cudaSuccess or the error of the launch
  */
 cudaError_t flash_probe_find(const struct ref_attention *a, const struct flash_split *split,
-                             const struct flash_probe_search *search, struct flash_place *place,
-                             cudaStream_t stream);
+                             const struct flash_probe_search *search,
+                             struct flash_probe_found *found, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

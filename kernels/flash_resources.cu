@@ -21,12 +21,12 @@ extern "C" cudaError_t flash_kernel_resources(int32_t index, struct flash_resour
         {"flash_combine<2>", (const void *)flash_combine<2>, FLASH_COMBINE_THREADS, 0},
         {"flash_combine<4>", (const void *)flash_combine<4>, FLASH_COMBINE_THREADS, 0},
         {"flash_exact_own_rows", (const void *)flash_exact_own_rows, 32 * FLASH_ROWS_WARPS, 0},
-        {"flash_exact_main<false>", (const void *)flash_exact_main<false>, FLASH_THREADS,
-         sizeof(struct flash_exact_shared)},
-        {"flash_exact_main<true>", (const void *)flash_exact_main<true>, FLASH_THREADS,
+        {"flash_exact_main", (const void *)flash_exact_main, FLASH_THREADS,
          sizeof(struct flash_exact_shared)},
         {"flash_exact_combine<1>", (const void *)flash_exact_combine<1>, FLASH_COMBINE_THREADS, 0},
         {"flash_exact_combine<2>", (const void *)flash_exact_combine<2>, FLASH_COMBINE_THREADS, 0},
+        {"flash_exact_combine_many", (const void *)flash_exact_combine_many, FLASH_COMBINE_THREADS,
+         0},
         {"flash_exact_check", (const void *)flash_exact_check, 32, 0}};
     struct cudaFuncAttributes attributes;
     int blocks = 0;

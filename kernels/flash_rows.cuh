@@ -14,6 +14,22 @@
 /** Warps of a block of flash_own_rows. */
 #define FLASH_ROWS_WARPS 8
 
+/** What a launch of a run's first wave is told, but for the split. */
+static void flash_first_launch(const struct ref_attention *a, const struct flash_layout *layout,
+                               void *workspace, struct flash_launch *launch) {
+    unsigned char *base = (unsigned char *)workspace;
+    launch->call = *a;
+    launch->scale = a->scale * 0x1.715476p+0f;
+    launch->first_tile = 0;
+    launch->end_tile = (int32_t)layout->wave_tiles;
+    launch->places = (struct flash_place *)(base + layout->places);
+    launch->owners = (int32_t *)(base + layout->owners);
+    launch->states = (float2 *)(base + layout->states);
+    launch->partials = (float4 *)(base + layout->partials);
+    launch->row_tiles = (int32_t)layout->row_tiles;
+    launch->prepares = a->mask_mode != REF_MASK_PARENTS;
+}
+
 /** Stores an empty row: o = 0, lse = -inf. By a warp; `again` as for flash_own_row. */
 template <bool again>
 static __device__ void flash_store_empty(const struct ref_attention &a, int64_t index) {
@@ -151,7 +167,8 @@ static __device__ void flash_prepare(struct flash_launch launch, uint32_t *masks
         launch.end_tile += first;
         launch.first_tile = first;
         struct flash_place place;
-        bool found = flash_find(launch, (int32_t)tile - first, true, &place);
+        int32_t items;
+        bool found = flash_find(launch, (int32_t)tile - first, true, &place, &items);
         if (place.request >= 0 || (!found && ptx_lane() == 0)) {
             launch.places[tile] = place;
         }

@@ -265,8 +265,6 @@ REF_INLINE struct flash_cut flash_cut_request(const struct ref_attention *a,
     row->request = request;
     row->num_nodes = 0;
     if (ref_request_bounds(a, request, row) == 0 && row->num_nodes > 0) {
-#if defined(__CUDA_ARCH__) && defined(TRACE)
-#endif
         cut = flash_cut_lengths(split, row->num_nodes * a->num_heads,
                                 ((int32_t)flash_keys(a, row) + FLASH_KEYS - 1) / FLASH_KEYS);
     }
@@ -309,6 +307,29 @@ REF_INLINE int64_t flash_most_items(const struct ref_attention *a, const struct 
 }
 
 /**
+ * Where things lie in the workspace.
+ *
+ * @param a      the call; limits only
+ * @param layout its numbers of row tiles and items; the rest is filled
+ * @return REF_OK or REF_SIZE_OVERFLOW
+ */
+REF_INLINE int32_t flash_place_layout(const struct ref_attention *a, struct flash_layout *layout) {
+    layout->mask_stride = a->mask_mode == REF_MASK_PARENTS ? (a->max_nodes + 31) / 32 : 0;
+    int64_t limit = INT64_MAX / 8;
+    if (a->row_capacity * a->num_heads > limit / 64 ||
+        layout->mask_stride > limit / 4 / a->row_capacity) {
+        return REF_SIZE_OVERFLOW;
+    }
+    layout->places = 0;
+    layout->owners = (layout->row_tiles * (int64_t)sizeof(struct flash_place) + 255) / 256 * 256;
+    layout->masks = (layout->owners + a->row_capacity * 4 + 255) / 256 * 256;
+    layout->states = (layout->masks + a->row_capacity * layout->mask_stride * 4 + 255) / 256 * 256;
+    layout->partials = layout->states + layout->wave_items * FLASH_ROWS * 8;
+    layout->bytes = layout->partials + layout->wave_items * FLASH_PARTIAL_BYTES;
+    return REF_OK;
+}
+
+/**
  * The workspace of a run.
  *
  * @param a      the call; limits only
@@ -330,18 +351,7 @@ REF_INLINE int32_t flash_workspace_layout(const struct ref_attention *a,
     }
     layout->wave_tiles = tiles;
     layout->wave_items = flash_most_items(a, split, tiles);
-    layout->mask_stride = a->mask_mode == REF_MASK_PARENTS ? (a->max_nodes + 31) / 32 : 0;
-    int64_t limit = INT64_MAX / 8;
-    if (pairs > limit / 64 || layout->mask_stride > limit / 4 / a->row_capacity) {
-        return REF_SIZE_OVERFLOW;
-    }
-    layout->places = 0;
-    layout->owners = (layout->row_tiles * (int64_t)sizeof(struct flash_place) + 255) / 256 * 256;
-    layout->masks = (layout->owners + a->row_capacity * 4 + 255) / 256 * 256;
-    layout->states = (layout->masks + a->row_capacity * layout->mask_stride * 4 + 255) / 256 * 256;
-    layout->partials = layout->states + layout->wave_items * FLASH_ROWS * 8;
-    layout->bytes = layout->partials + layout->wave_items * FLASH_PARTIAL_BYTES;
-    return REF_OK;
+    return flash_place_layout(a, layout);
 }
 
 /**

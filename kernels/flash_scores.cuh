@@ -207,7 +207,11 @@ flash_score_tiles(const struct flash_launch &launch, struct flash_shared *shared
         if (finishes) {
             float raw[8];
             flash_receive(score[0], weights, warp, raw);
-            flash_weigh(launch, work, m, tile, tile >= whole, raw, weights, &rows);
+            bool odd = flash_odd(raw);
+            if (tile >= whole) {
+                flash_mask(launch, work, m, tile * FLASH_KEYS, raw);
+            }
+            flash_weigh(launch.scale, m, odd, 0, raw, weights, &rows);
         } else if (lane == 0) {
             weights->event[m] = 0;
         }
@@ -217,7 +221,7 @@ flash_score_tiles(const struct flash_launch &launch, struct flash_shared *shared
         flash_arrive(&shared->weighed[(step - 1) % FLASH_WEIGHTS]);
     }
     if (finishes) {
-        flash_end_rows(launch, work, m, &rows);
+        flash_end_rows(launch, work, work.slab, m, rows);
     }
 }
 

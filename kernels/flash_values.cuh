@@ -67,6 +67,36 @@ static __device__ __forceinline__ uint32_t flash_events(const struct flash_weigh
     return events.x | events.y | events.z | events.w;
 }
 
+/** First of this lane's addresses of a key tile's values. */
+static __device__ __forceinline__ const unsigned char *flash_value_row(const unsigned char *keys,
+                                                                       int32_t warp, int32_t lane) {
+    return keys + lane % 16 * FLASH_PITCH + (warp * 64 + lane / 16 * 8) * 2;
+}
+
+/** Loads what the products of a key tile begin with. */
+static __device__ __forceinline__ void flash_load_places(const struct flash_weights *weights,
+                                                         const unsigned char *row, int32_t lane,
+                                                         uint32_t place[4][4]) {
+    ptx_load_shared(place[2], &weights->fragment[0][lane]);
+    ptx_ldmatrix_trans(place[0], row);
+    ptx_ldmatrix_trans(place[1], row + 32);
+}
+
+/**
+ * Loads what the products of a key tile begin with.
+ *
+ * @return whether the tile has events, to the whole warp
+ */
+static __device__ __forceinline__ bool flash_begin_tile(const struct flash_weights *weights,
+                                                        const unsigned char *row, int32_t lane,
+                                                        uint32_t place[4][4]) {
+    uint32_t event[4];
+    /* What most tiles need comes first, then the question whether this one needs more. */
+    ptx_load_shared(event, weights->event);
+    flash_load_places(weights, row, lane, place);
+    return __any_sync(0xffffffffu, (event[0] | event[1] | event[2] | event[3]) != 0);
+}
+
 /**
  * O += P V for a key tile, by the first m16 tiles; the last of them may have no weights.
  *
@@ -75,42 +105,17 @@ static __device__ __forceinline__ uint32_t flash_events(const struct flash_weigh
  * with the weights that the first one ended with; its keys come in the place of weights then.
  *
  * @param weights the tile's
- * @param keys    slot of the ring
- * @param warp    number of the value warp
+ * @param row     flash_value_row
+ * @param lane    number of the lane
+ * @param mark    ptx_opaque of an address
+ * @param place   flash_load_places
  * @param value   accumulators
- *
- * With `again` it loads again what it has no registers to keep.
  */
-template <int32_t m16, bool again = FLASH_LOADS_AGAIN>
-static __device__ __forceinline__ void flash_add_values(const struct flash_weights *weights,
-                                                        unsigned char *keys, int32_t warp,
-                                                        float value[4][8][4]) {
+template <int32_t m16>
+static __device__ __forceinline__ void
+flash_multiply_values(const struct flash_weights *weights, const unsigned char *row, int32_t lane,
+                      uint32_t mark, uint32_t place[4][4], float value[4][8][4]) {
     static_assert(m16 % 2 == 0, "the places of weights alternate");
-    int32_t lane = again ? ptx_lane() : (int32_t)threadIdx.x % 32;
-    const unsigned char *row = keys + lane % 16 * FLASH_PITCH + (warp * 64 + lane / 16 * 8) * 2;
-    uint32_t place[4][4];
-    uint32_t mark = ptx_opaque(&weights->fragment[0][lane]);
-    uint32_t event[4];
-    /* What most tiles need comes first, then the question whether this one needs more. */
-    ptx_load_shared(event, weights->event);
-    ptx_load_shared(place[2], &weights->fragment[0][lane]);
-    ptx_ldmatrix_trans(place[0], row);
-    ptx_ldmatrix_trans(place[1], row + 32);
-    if (__any_sync(0xffffffffu, (event[0] | event[1] | event[2] | event[3]) != 0)) {
-        flash_rescale(weights, value);
-        if ((flash_events(weights) & FLASH_EVENT_ODD) != 0) {
-            flash_clear_columns(keys, warp);
-            if (!again) {
-                ptx_ldmatrix_trans(place[0], row);
-                ptx_ldmatrix_trans(place[1], row + 32);
-            }
-        }
-        if (again) {
-            ptx_load_shared(place[2], &weights->fragment[0][ptx_lane()]);
-            ptx_ldmatrix_trans(place[0], row);
-            ptx_ldmatrix_trans(place[1], row + 32);
-        }
-    }
 #pragma unroll
     for (int32_t i = 0; i < 2 * m16; i++) {
         int32_t half = i / m16;
@@ -136,6 +141,39 @@ static __device__ __forceinline__ void flash_add_values(const struct flash_weigh
         ptx_mma(value[m][4 * half + 2], a, place[second][0], place[second][1]);
         ptx_mma(value[m][4 * half + 3], a, place[second][2], place[second][3]);
     }
+}
+
+/**
+ * Values of a key tile, and its events. With `again` it loads again what it has no registers to
+ * keep.
+ *
+ * @param weights the tile's
+ * @param keys    slot of the ring
+ * @param warp    number of the value warp
+ * @param value   accumulators
+ */
+template <int32_t m16, bool again = FLASH_LOADS_AGAIN>
+static __device__ __forceinline__ void flash_add_values(const struct flash_weights *weights,
+                                                        unsigned char *keys, int32_t warp,
+                                                        float value[4][8][4]) {
+    int32_t lane = again ? ptx_lane() : (int32_t)threadIdx.x % 32;
+    const unsigned char *row = flash_value_row(keys, warp, lane);
+    uint32_t place[4][4];
+    uint32_t mark = ptx_opaque(&weights->fragment[0][lane]);
+    if (flash_begin_tile(weights, row, lane, place)) {
+        flash_rescale(weights, value);
+        if ((flash_events(weights) & FLASH_EVENT_ODD) != 0) {
+            flash_clear_columns(keys, warp);
+            if (!again) {
+                ptx_ldmatrix_trans(place[0], row);
+                ptx_ldmatrix_trans(place[1], row + 32);
+            }
+        }
+        if (again) {
+            flash_load_places(weights, row, ptx_lane(), place);
+        }
+    }
+    flash_multiply_values<m16>(weights, row, lane, mark, place, value);
 }
 
 /**

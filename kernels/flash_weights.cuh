@@ -106,17 +106,10 @@ static __device__ __forceinline__ void flash_store_weights(const float weight[8]
                          ptx_pack_bf16(weight[4], weight[5]), ptx_pack_bf16(weight[6], weight[7]));
 }
 
-/** Sets what a row does not see to -inf; some keys of the tile are tree rows or absent. */
-static __device__ __forceinline__ void flash_mask(const struct flash_launch &launch,
-                                                  const struct flash_work &work, int32_t m,
-                                                  int32_t key, float raw[8]) {
+/** Sets what rows do not see to -inf. Lane l knows which of the 16 keys row l % 16 sees, a bit
+ * each. */
+static __device__ __forceinline__ void flash_hide(uint32_t visible, float raw[8]) {
     int32_t lane = ptx_lane();
-    if (launch.call.mask_mode == REF_MASK_PARENTS) {
-        ptx_grid_wait(); /* flash_own_rows makes the mask */
-    }
-    /* Each lane looks at one of the 16 rows; then they are handed round. */
-    int32_t node = (work.first_pair + m * FLASH_M16 + lane % 16) / launch.call.num_heads;
-    uint32_t visible = flash_visible(launch.call, work, key, node < work.nodes ? node : -1);
 #pragma unroll
     for (int32_t r = 0; r < 2; r++) {
         uint32_t bits = __shfl_sync(0xffffffffu, visible, lane / 4 + 8 * r) >> (lane % 4 * 2);
@@ -128,44 +121,49 @@ static __device__ __forceinline__ void flash_mask(const struct flash_launch &lau
     }
 }
 
+/** Sets what a row does not see to -inf; some keys of the tile are tree rows or absent. */
+static __device__ __forceinline__ void flash_mask(const struct flash_launch &launch,
+                                                  const struct flash_work &work, int32_t m,
+                                                  int32_t key, float raw[8]) {
+    if (launch.call.mask_mode == REF_MASK_PARENTS) {
+        ptx_grid_wait(); /* flash_own_rows makes the mask */
+    }
+    int32_t row = work.first_pair + m * FLASH_M16 + ptx_lane() % 16;
+    int32_t node = row / launch.call.num_heads;
+    flash_hide(flash_visible(launch.call, work, key, node < work.nodes ? node : -1), raw);
+}
+
 /**
  * Dot products to weights (place i is row i / 2 % 2), which go to the value warps. Weights are made
  * against the references as they are; only what that shows to be wrong is made again.
  *
- * @param launch  the launch
- * @param work    the item
+ * @param scale   of scores, to base 2
  * @param m       the m16 tile
- * @param tile    number of the key tile in the request
- * @param masked  some keys of the tile are tree rows or absent
- * @param raw     dot products; masked here
+ * @param odd     whether a dot product was not finite, before masks
+ * @param event   what there is for the value warps beside what is found here
+ * @param raw     dot products; -inf where a row does not see the key
  * @param weights the tile's
  * @param rows    references and sums, brought forward
  */
-static __device__ __forceinline__ void flash_weigh(const struct flash_launch &launch,
-                                                   const struct flash_work &work, int32_t m,
-                                                   int32_t tile, bool masked, float raw[8],
+static __device__ __forceinline__ void flash_weigh(float scale, int32_t m, bool odd, uint32_t event,
+                                                   const float raw[8],
                                                    struct flash_weights *weights,
                                                    struct flash_rows *rows) {
     int32_t lane = (int32_t)threadIdx.x % 32;
-    bool odd = flash_odd(raw);
-    if (masked) {
-        flash_mask(launch, work, m, tile * FLASH_KEYS, raw);
-    }
     float weight[8];
     float sum[2];
     /* Against a reference of -inf they are +inf or NaN, and so not calm. */
-    flash_exponentiate(raw, launch.scale, rows->reference, weight, sum);
+    flash_exponentiate(raw, scale, rows->reference, weight, sum);
     bool calm = sum[0] <= FLASH_CALM && sum[1] <= FLASH_CALM && !odd;
-    uint32_t event = 0;
     /* Before the vote, whose answer takes a while. */
     flash_store_weights(weight, &weights->fragment[m][lane]);
     if (__any_sync(0xffffffffu, !calm)) {
-        event = flash_move_references(raw, launch.scale, rows, weights->factor + m * 16);
+        event |= flash_move_references(raw, scale, rows, weights->factor + m * 16);
         event |= __any_sync(0xffffffffu, odd) ? FLASH_EVENT_ODD : 0;
         /* A row that has seen nothing has dot products of -inf only. */
         const float reference[2] = {rows->reference[0] == -INFINITY ? 0.0f : rows->reference[0],
                                     rows->reference[1] == -INFINITY ? 0.0f : rows->reference[1]};
-        flash_exponentiate(raw, launch.scale, reference, weight, sum);
+        flash_exponentiate(raw, scale, reference, weight, sum);
         flash_store_weights(weight, &weights->fragment[m][lane]);
     }
     if (lane == 0) {
@@ -175,20 +173,19 @@ static __device__ __forceinline__ void flash_weigh(const struct flash_launch &la
     rows->sum[1] += sum[1];
 }
 
-/** Adds the lanes' sums of a row and stores reference and sum. */
+/** Adds the lanes' sums of a row and stores reference and sum, as state of a slab. */
 static __device__ __forceinline__ void flash_end_rows(const struct flash_launch &launch,
-                                                      const struct flash_work &work, int32_t m,
-                                                      struct flash_rows *rows) {
+                                                      const struct flash_work &work, int32_t slab,
+                                                      int32_t m, const struct flash_rows &rows) {
     int32_t lane = ptx_lane();
 #pragma unroll
     for (int32_t r = 0; r < 2; r++) {
-        float sum = rows->sum[r];
+        float sum = rows.sum[r];
         sum += __shfl_xor_sync(0xffffffffu, sum, 1);
         sum += __shfl_xor_sync(0xffffffffu, sum, 2);
         if (lane % 4 == 0) {
             int32_t row = work.slab_row + m * FLASH_M16 + lane / 4 + 8 * r;
-            launch.states[(int64_t)work.slab * FLASH_ROWS + row] =
-                make_float2(rows->reference[r], sum);
+            launch.states[(int64_t)slab * FLASH_ROWS + row] = make_float2(rows.reference[r], sum);
         }
     }
 }

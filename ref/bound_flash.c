@@ -36,35 +36,55 @@ struct flash_scratch {
     double *spread; /* [L] sum of errors of weights times |c| */
 };
 
-/** Score in log2 units and its error (eq-flash-score): two chains of k16 steps. */
+/** A chain of mma, exactly, and its error. */
+struct flash_chain {
+    double sum;
+    double error;
+};
+
+/** eq-flash-score: adds a step to a chain. */
+static void flash_step(double sum, double size, struct flash_chain *chain) {
+    chain->error += FLASH_MMA_ERROR * (size + fabs(chain->sum) + chain->error) + FLASH_MMA_TINY;
+    chain->sum += sum;
+}
+
+/**
+ * One half of a score's k16 steps and the larger error: of one chain, or of one for even and one
+ * for odd steps and their addition. Two chains are shorter, but their sums may cancel.
+ */
+static struct flash_chain flash_half(const struct ref_attention *a, int64_t index, int32_t head,
+                                     int64_t slot, int32_t begin, int32_t end) {
+    struct flash_chain whole = {0.0, 0.0};
+    struct flash_chain split[2] = {{0.0, 0.0}, {0.0, 0.0}};
+    for (int32_t first = begin; first < end; first += FLASH_TILE) {
+        double sum = 0.0;
+        double size = 0.0;
+        for (int32_t k = first; k < first + FLASH_TILE && k < end; k++) {
+            double term = (double)ref_query_element(a, index, head, k) *
+                          (double)ref_cache_element(a, slot, k);
+            sum += term;
+            size += fabs(term);
+        }
+        flash_step(sum, size, &whole);
+        flash_step(sum, size, &split[(first - begin) / FLASH_TILE % 2]);
+    }
+    double error = split[0].error + split[1].error;
+    error += U32 * (fabs(whole.sum) + error);
+    whole.error = fmax(whole.error, error);
+    return whole;
+}
+
+/** Score in log2 units and its error (eq-flash-score): two halves of the row. */
 static void flash_score(const struct ref_attention *a, int64_t index, int32_t head, int64_t slot,
                         double *score, double *error) {
     int32_t width = a->latent_dim + a->rope_dim;
     int32_t half = ((width + FLASH_TILE - 1) / FLASH_TILE + 1) / 2 * FLASH_TILE;
-    double dot = 0.0;
-    double dot_error = 0.0;
-    for (int32_t begin = 0; begin < width; begin += half) {
-        double chain = 0.0;
-        double chain_error = 0.0;
-        int32_t end = begin + half < width ? begin + half : width;
-        for (int32_t first = begin; first < end; first += FLASH_TILE) {
-            double sum = 0.0;
-            double size = 0.0;
-            for (int32_t k = first; k < first + FLASH_TILE && k < end; k++) {
-                double term = (double)ref_query_element(a, index, head, k) *
-                              (double)ref_cache_element(a, slot, k);
-                sum += term;
-                size += fabs(term);
-            }
-            chain_error += FLASH_MMA_ERROR * (size + fabs(chain) + chain_error) + FLASH_MMA_TINY;
-            chain += sum;
-        }
-        dot += chain;
-        dot_error += chain_error;
-    }
+    struct flash_chain first = flash_half(a, index, head, slot, 0, half < width ? half : width);
+    struct flash_chain second = flash_half(a, index, head, slot, half, width);
+    double dot = first.sum + second.sum;
     double factor = (double)a->scale * LOG2_E;
     double gamma = canonical_gamma(3.0);
-    dot_error = dot_error * (1.0 + U32) + U32 * fabs(dot);
+    double dot_error = (first.error + second.error) * (1.0 + U32) + U32 * fabs(dot);
     *score = factor * dot;
     *error = factor * (dot_error * (1.0 + gamma) + gamma * fabs(dot)) + CANONICAL_TINY;
 }

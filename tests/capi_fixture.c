@@ -54,6 +54,32 @@ void capi_refused(const char *what, int32_t status, const kdtr_error *error, int
                   "%s: the text is not one line", what);
 }
 
+kdtr_plan_config capi_small_config(void) {
+    return (kdtr_plan_config){.struct_size = sizeof(kdtr_plan_config),
+                              .batch = 1,
+                              .num_heads = 2,
+                              .latent_dim = 32,
+                              .rope_dim = 8,
+                              .max_nodes = 4,
+                              .mask_mode = KDTR_MASK_CHAIN,
+                              .q_dtype = KDTR_F32,
+                              .kv_dtype = KDTR_F32,
+                              .o_dtype = KDTR_F32,
+                              .length_dtype = KDTR_I32,
+                              .slot_dtype = KDTR_I32,
+                              .row_capacity = 4,
+                              .max_prefix_len = 10,
+                              .scale = 1.0f};
+}
+
+kdtr_plan_config capi_flash_config(void) {
+    kdtr_plan_config config = capi_small_config();
+    config.latent_dim = 512;
+    config.rope_dim = 64;
+    config.q_dtype = config.kv_dtype = KDTR_BF16;
+    return config;
+}
+
 void capi_open(struct capi_fixture *f, const char *name, int32_t threads) {
     memset(f, 0, sizeof *f);
     kdtr_error error = {0};

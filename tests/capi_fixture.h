@@ -2,7 +2,7 @@
 /**
  * @file
  * What the tests of the C ABI share: a named case ready to run on the CPU, outputs and workspace
- * poisoned, and the check of a refusal.
+ * poisoned; the check of a refusal; and small plans.
  */
 #ifndef TESTS_CAPI_FIXTURE_H
 #define TESTS_CAPI_FIXTURE_H
@@ -53,6 +53,12 @@ struct capi_mutation {
 
 /** Changes one field. @param target the struct @param mutation what */
 void capi_mutate(void *target, const struct capi_mutation *mutation);
+
+/** A plan of two heads, four rows and a chain, which is none of flash. @return it */
+kdtr_plan_config capi_small_config(void);
+
+/** The same in the sizes and types of the flash kernel. @return it */
+kdtr_plan_config capi_flash_config(void);
 
 /**
  * Generates a case and prepares it.

@@ -20,8 +20,9 @@
 /** One row and head in progress. */
 struct model {
     const struct ref_attention *a;
-    int32_t block; /* products that an mma adds at once */
-    int32_t extra; /* bits that it keeps below float32's */
+    int32_t block;  /* products that an mma adds at once */
+    int32_t extra;  /* bits that it keeps below float32's */
+    int32_t chains; /* of half a score */
     int32_t bug;
     float factor; /* fl(scale log2 e) */
     float reference;
@@ -95,7 +96,7 @@ static float model_ex2(float x) {
 static float model_score(const struct model *m, int64_t index, int32_t head, int64_t slot) {
     int32_t width = m->a->latent_dim + m->a->rope_dim;
     int32_t half = ((width + FLASH_TILE - 1) / FLASH_TILE + 1) / 2 * FLASH_TILE;
-    float chains[2] = {0.0f, 0.0f};
+    float chains[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}}; /* of halves; of even and odd steps */
     for (int32_t first = 0; first < width; first += FLASH_TILE) {
         double products[FLASH_TILE];
         int32_t count = 0;
@@ -103,10 +104,13 @@ static float model_score(const struct model *m, int64_t index, int32_t head, int
             products[count++] = (double)ref_query_element(m->a, index, head, k) *
                                 (double)ref_cache_element(m->a, slot, k);
         }
-        float *chain = &chains[first >= half];
+        int32_t step = first % half / FLASH_TILE;
+        float *chain = &chains[first >= half][step % m->chains];
         *chain = mma_add(m, *chain, products, count);
     }
-    return (m->bug == FLASH_FORGETS_CHAIN ? chains[0] : chains[0] + chains[1]) * m->factor;
+    float one = chains[0][0] + chains[0][1];
+    float other = chains[1][0] + chains[1][1];
+    return (m->bug == FLASH_FORGETS_CHAIN ? one : one + other) * m->factor;
 }
 
 static float to_bf16(const struct model *m, float p, int truncates) {
@@ -243,8 +247,10 @@ static void model_row(struct model *m, int64_t index, int32_t head, const struct
 
 void flash_model_run(const struct ref_attention *call, int32_t option) {
     struct model m = {.a = call, .bug = option % 32};
-    m.block = option / 32 % 2 ? 4 : FLASH_TILE;
-    m.extra = option / 32 % 2 ? 0 : 2;
+    int32_t ways = option / 32 % 4;
+    m.block = ways & FLASH_OLD_MMA ? 4 : FLASH_TILE;
+    m.extra = ways & FLASH_OLD_MMA ? 0 : 2;
+    m.chains = ways & FLASH_FOUR_CHAINS ? 2 : 1;
     m.factor = call->scale * LOG2_E * (m.bug == FLASH_SCALE ? 1.0f + 1.0f / 1000.0f : 1.0f);
     int32_t *nodes = test_calloc((size_t)call->max_nodes * sizeof *nodes);
     for (int64_t index = 0; index < call->row_capacity; index++) {
@@ -253,7 +259,7 @@ void flash_model_run(const struct ref_attention *call, int32_t option) {
         int64_t tokens = visible < 0 ? 0 : row.prefix_len + visible;
         tokens -= tokens > 1 && m.bug == FLASH_DROPS_KEY;
         for (int32_t head = 0; head < call->num_heads; head++) {
-            model_row(&m, index, head, &row, nodes, tokens, option / 64);
+            model_row(&m, index, head, &row, nodes, tokens, option / 128);
         }
     }
     free(nodes);

@@ -26,8 +26,14 @@ enum flash_bug {
     FLASH_BUG_COUNT      /**< Number of bugs, the right one included. */
 };
 
-/** Tiles of a chunk, the model of an mma and a bug, packed as the option of flash_model_run. */
-#define FLASH_OPTION(tiles, old_mma, bug) ((tiles)*64 + (old_mma)*32 + (bug))
+/** What the model may do in another way that is right too: bits. */
+enum flash_way {
+    FLASH_OLD_MMA = 1,    /**< An mma is four additions without extra bits, not one with two. */
+    FLASH_FOUR_CHAINS = 2 /**< A score is four chains, as of a single m16 tile, not two. */
+};
+
+/** Tiles of a chunk, ways and a bug, packed as the option of flash_model_run. */
+#define FLASH_OPTION(tiles, ways, bug) ((tiles)*128 + (ways)*32 + (bug))
 
 /**
  * A bug's name.
@@ -41,8 +47,7 @@ const char *flash_bug_name(int32_t bug);
  * Attention of a whole call.
  *
  * @param call   host pointers
- * @param option FLASH_OPTION: tiles of a chunk; 1 for an mma of four additions without extra bits,
- *               0 for one addition with two; enum flash_bug
+ * @param option FLASH_OPTION: tiles of a chunk; bits of enum flash_way; enum flash_bug
  */
 void flash_model_run(const struct ref_attention *call, int32_t option);
 

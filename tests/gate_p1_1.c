@@ -6,6 +6,7 @@
  * that has the flash kernel, emulated and on a GPU.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "case_table.h"
 #include "check_main.h"
@@ -214,6 +215,74 @@ START_TEST(within_bound_with_many_chunks) {
 }
 END_TEST
 
+/** A tensor of queries moved to memory of exactly its size: so many elements behind its beginning,
+ * with so many more in its row stride and its head stride. */
+static const void *move_queries(struct test_problem *problem, const void *queries, int32_t width,
+                                const int32_t more[3], int64_t stride[2]) {
+    const struct ref_attention *a = &problem->call;
+    const int64_t wide[] = {stride[0] + 8 * (int64_t)a->num_heads + more[1], stride[1] + more[2]};
+    int64_t rows = a->row_capacity;
+    int64_t size = more[0] + (rows - 1) * wide[0] + (a->num_heads - 1) * wide[1] + width;
+    uint16_t *moved = (uint16_t *)test_problem_alloc(problem, size, 2) + more[0];
+    for (int64_t i = 0; i < rows * a->num_heads; i++) {
+        int64_t row = i / a->num_heads;
+        int64_t head = i % a->num_heads;
+        memcpy(moved + row * wide[0] + head * wide[1],
+               (const uint16_t *)queries + row * stride[0] + head * stride[1], (size_t)width * 2);
+    }
+    memcpy(stride, wide, sizeof wide);
+    return moved;
+}
+
+/** On MANY multiprocessors a row tile of a problem must have so many parts. */
+static void check_parts(const struct test_problem *problem, int32_t parts) {
+#ifdef KDTR_TEST_EMULATED
+    const struct flash_split split = {.blocks = MANY,
+                                      .expected_batch = problem->spec.expected_batch};
+    struct ref_row row;
+    ck_assert_int_eq(flash_cut_request(&problem->call, &split, 0, &row).parts, parts);
+#else
+    (void)problem;
+    (void)parts;
+#endif
+}
+
+START_TEST(within_bound_of_queries_at_any_4_bytes) {
+    /* Row tiles of four m16 tiles, which come to one block or, expected alone, to four; and one of
+       six rows. */
+    static const struct {
+        int32_t heads, nodes, expected_batch, parts;
+    } shapes[] = {{8, 8, 200, 1}, {8, 8, 1, 4}, {64, 2, 200, 1}, {64, 2, 1, 4}, {2, 3, 1, 1}};
+    /* Of the latent, then of the rope query: see move_queries. One number alone is enough. */
+    static const int32_t more[][6] = {{2, 2, 2, 6, 6, 6}, {2, 0, 0, 0, 0, 0}, {0, 4, 0, 0, 0, 0},
+                                      {0, 0, 6, 0, 0, 0}, {0, 0, 0, 4, 0, 0}, {0, 0, 0, 0, 6, 0},
+                                      {0, 0, 0, 0, 0, 2}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0] * 7; i++) {
+        char name[64];
+        struct test_problem problem;
+        const int32_t *m = more[i % 7];
+        if (test_scale_is_small() && i % 7 > 0 && shapes[i / 7].heads > 2) {
+            continue;
+        }
+        snprintf(name, sizeof name, "queries H %d, Q %d, more %d %d %d, %d %d %d",
+                 shapes[i / 7].heads, shapes[i / 7].nodes, m[0], m[1], m[2], m[3], m[4], m[5]);
+        edge_make(&(struct test_case){.name = name,
+                                      .prefix = {21},
+                                      .nodes = {shapes[i / 7].nodes},
+                                      .heads = shapes[i / 7].heads,
+                                      .expected_batch = shapes[i / 7].expected_batch,
+                                      .mask_mode = REF_MASK_PARENTS},
+                  &problem);
+        struct ref_attention *a = &problem.call;
+        check_parts(&problem, shapes[i / 7].parts);
+        a->q_latent = move_queries(&problem, a->q_latent, a->latent_dim, m, a->q_latent_stride);
+        a->q_rope = move_queries(&problem, a->q_rope, a->rope_dim, m + 3, a->q_rope_stride);
+        ck_assert_int_gt(check_problem(&problem, TEST_TRIVIAL_IS_ERROR, MANY), 0);
+        test_problem_free(&problem);
+    }
+}
+END_TEST
+
 /** @return the suite */
 static Suite *gate_p1_1_suite(void) {
     Suite *suite = suite_create("P1-1 within the bound of the flash kernel");
@@ -223,6 +292,8 @@ static Suite *gate_p1_1_suite(void) {
     tcase_add_test(tcase, within_bound_wherever_the_mask_begins);
     tcase_add_test(tcase, within_bound_on_named_cases);
     tcase_add_test(test_tcase(suite, "P1-1", "P1-1 many chunks"), within_bound_with_many_chunks);
+    tcase_add_test(test_tcase(suite, "P1-1", "P1-1 queries at any 4 bytes"),
+                   within_bound_of_queries_at_any_4_bytes);
     edge_cases_poison(test_tcase(suite, "P1-1", "P1-1 poison and sizes"));
     edge_cases_batches(test_tcase(suite, "P1-1", "P1-1 batches and limits"));
     return suite;

@@ -107,22 +107,25 @@ static void check_around(int64_t boundary, int32_t nodes, int32_t heads) {
 }
 
 START_TEST(around_a_key_tile_and_a_small_chunk) {
-    const int64_t chunk = (int64_t)FLASH_EXACT_SMALL * FLASH_KEYS;
+    const int64_t chunk = (int64_t)FLASH_EXACT_SHORT * FLASH_KEYS;
+    const int64_t longer = (int64_t)FLASH_EXACT_LONG * FLASH_KEYS;
     check_around(FLASH_KEYS, 20, 1);
     check_around((int64_t)3 * FLASH_KEYS, 20, 9);
     check_around(chunk, 24, 1);
     check_around(2 * chunk, 12, 8);
     check_around(5 * chunk, 12, 1);
+    check_around(longer, 10, 16);
+    check_around(3 * longer, 4, 64);
     say("around a key tile and a chunk of the first kind");
 }
 END_TEST
 
 START_TEST(around_the_other_chunks) {
+    const int32_t medium = flash_exact_medium_begin(FLASH_EXACT_SHORT);
+    const int32_t large = flash_exact_large_begin(FLASH_EXACT_SHORT);
     const int64_t boundaries[] = {
-        (int64_t)FLASH_EXACT_MEDIUM_BEGIN * FLASH_KEYS,
-        (int64_t)(FLASH_EXACT_MEDIUM_BEGIN + FLASH_EXACT_MEDIUM) * FLASH_KEYS,
-        (int64_t)FLASH_EXACT_LARGE_BEGIN * FLASH_KEYS,
-        (int64_t)(FLASH_EXACT_LARGE_BEGIN + FLASH_EXACT_LARGE) * FLASH_KEYS};
+        (int64_t)medium * FLASH_KEYS, (int64_t)(medium + FLASH_EXACT_MEDIUM) * FLASH_KEYS,
+        (int64_t)large * FLASH_KEYS, (int64_t)(large + FLASH_EXACT_LARGE) * FLASH_KEYS};
     for (int32_t i = 0; i < (test_scale_is_small() ? 1 : 4); i++) {
         check_around(boundaries[i], i < 2 ? 9 : 3, 1);
     }
@@ -154,7 +157,8 @@ static void lengthen(struct test_problem *problem, int64_t prefix) {
 
 START_TEST(around_the_second_page_of_a_chunk) {
     static const int32_t offsets[] = {-1, 17};
-    const int64_t boundary = (int64_t)(FLASH_EXACT_LARGE_BEGIN + FLASH_EXACT_ROUND) * FLASH_KEYS;
+    const int64_t boundary =
+        (int64_t)(flash_exact_large_begin(FLASH_EXACT_SHORT) + FLASH_EXACT_ROUND) * FLASH_KEYS;
     for (int32_t i = 0; i < (test_scale_is_small() ? 0 : 2); i++) {
         struct test_problem problem;
         edge_make(&(struct test_case){.name = "the second page of a chunk",

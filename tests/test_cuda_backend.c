@@ -7,29 +7,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "capi_fixture.h"
 #include "check_main.h"
 #include "kdtr_bundle.h"
 #include "kdtr_cuda.h"
 #include "simt/simt_runtime.h"
-
-/** A plan that the naive kernel takes. */
-static kdtr_plan_config good_config(void) {
-    return (kdtr_plan_config){.struct_size = sizeof(kdtr_plan_config),
-                              .batch = 1,
-                              .num_heads = 2,
-                              .latent_dim = 32,
-                              .rope_dim = 8,
-                              .max_nodes = 4,
-                              .mask_mode = KDTR_MASK_CHAIN,
-                              .q_dtype = KDTR_F32,
-                              .kv_dtype = KDTR_F32,
-                              .o_dtype = KDTR_F32,
-                              .length_dtype = KDTR_I32,
-                              .slot_dtype = KDTR_I32,
-                              .row_capacity = 4,
-                              .max_prefix_len = 10,
-                              .scale = 1.0f};
-}
 
 static kdtr_context *open_context(void) {
     kdtr_context *context = NULL;
@@ -78,16 +60,16 @@ static void refused(kdtr_context *context, const kdtr_plan_config *config, int32
 
 START_TEST(plans_that_a_cuda_context_refuses) {
     kdtr_context *context = open_context();
-    kdtr_plan_config config = good_config();
+    kdtr_plan_config config = capi_small_config();
     config.implementation = KDTR_IMPLEMENTATION_REFERENCE;
     refused(context, &config, KDTR_UNSUPPORTED, "implementation");
-    config = good_config();
+    config = capi_small_config();
     config.num_threads = 2;
     refused(context, &config, KDTR_INVALID_ARGUMENT, "num_threads");
-    config = good_config();
+    config = capi_small_config();
     config.row_capacity = INT32_MAX;
     refused(context, &config, KDTR_UNSUPPORTED, "row_capacity");
-    config = good_config();
+    config = capi_small_config();
     config.row_capacity = INT32_MAX / 1024;
     config.num_heads = 1024;
     config.max_prefix_len = INT32_MAX;
@@ -96,22 +78,13 @@ START_TEST(plans_that_a_cuda_context_refuses) {
 }
 END_TEST
 
-/** A plan that the flash kernel takes. */
-static kdtr_plan_config flash_config(void) {
-    kdtr_plan_config config = good_config();
-    config.latent_dim = 512;
-    config.rope_dim = 64;
-    config.q_dtype = config.kv_dtype = KDTR_BF16;
-    return config;
-}
-
 START_TEST(plans_that_the_flash_kernel_refuses) {
     kdtr_context *context = open_context();
     for (int32_t i = 0; i < 8; i++) {
         static const char *const fields[] = {"latent_dim", "rope_dim",     "q_dtype",
                                              "kv_dtype",   "row_capacity", "max_prefix_len",
                                              "max_nodes"};
-        kdtr_plan_config config = flash_config();
+        kdtr_plan_config config = capi_flash_config();
         config.latent_dim = i == 0 ? 256 : 512;
         config.rope_dim = i == 1 ? 0 : 64;
         config.q_dtype = i == 2 ? KDTR_F32 : KDTR_BF16;
@@ -145,7 +118,7 @@ static void misaligned(const kdtr_plan *plan, const kdtr_run_args *args, void *w
 
 START_TEST(runs_that_the_flash_kernel_refuses) {
     kdtr_context *context = open_context();
-    kdtr_plan_config config = flash_config(); /* AUTO is flash */
+    kdtr_plan_config config = capi_flash_config(); /* AUTO is flash */
     kdtr_plan *plan = NULL;
     kdtr_error error = {0};
     void *workspace = NULL;
@@ -232,7 +205,7 @@ static void fill_small_call(struct small_call *s) {
 /** Runs the call in device memory with one of its two layouts of queries. */
 static int32_t run_small_call(kdtr_context *context, int32_t implementation, struct small_call *s,
                               int32_t layout, int64_t num_slots, kdtr_error *error) {
-    kdtr_plan_config config = flash_config();
+    kdtr_plan_config config = capi_flash_config();
     config.implementation = implementation;
     kdtr_plan *plan = NULL;
     void *workspace = NULL;
@@ -343,7 +316,7 @@ START_TEST(a_device_without_code_of_flash_has_naive) {
     kdtr_plan *plan = NULL;
     simt_fail_functions(1, causes[_i]);
     ck_assert_msg(kdtr_cuda_context_create(0, &context, &error) == KDTR_OK, "%s", error.text);
-    kdtr_plan_config config = good_config();
+    kdtr_plan_config config = capi_small_config();
     config.implementation = KDTR_IMPLEMENTATION_FLASH;
     ck_assert_int_eq(kdtr_plan_create(context, &config, &plan, &error), KDTR_UNSUPPORTED);
     ck_assert_str_eq(error.field, "implementation");

@@ -5,28 +5,10 @@
  */
 #include <string.h>
 
+#include "capi_fixture.h"
 #include "check_main.h"
 #include "kdtr_cuda.h"
 #include "simt/simt_runtime.h"
-
-/** A plan that the flash kernel takes. */
-static kdtr_plan_config flash_config(void) {
-    return (kdtr_plan_config){.struct_size = sizeof(kdtr_plan_config),
-                              .batch = 1,
-                              .num_heads = 2,
-                              .latent_dim = 512,
-                              .rope_dim = 64,
-                              .max_nodes = 4,
-                              .mask_mode = KDTR_MASK_CHAIN,
-                              .q_dtype = KDTR_BF16,
-                              .kv_dtype = KDTR_BF16,
-                              .o_dtype = KDTR_F32,
-                              .length_dtype = KDTR_I32,
-                              .slot_dtype = KDTR_I32,
-                              .row_capacity = 4,
-                              .max_prefix_len = 10,
-                              .scale = 1.0f};
-}
 
 /** A context for exact mode, and what its check must say. */
 static kdtr_context *open_exact(int32_t verdict) {
@@ -51,7 +33,7 @@ static kdtr_context *open_verdict(int32_t verdict) {
 
 /** A plan in exact mode must be made, or refused with the flags as the field. */
 static void exact_plan(kdtr_context *context, int32_t implementation, int32_t code) {
-    kdtr_plan_config config = flash_config();
+    kdtr_plan_config config = capi_flash_config();
     kdtr_plan *plan = NULL;
     kdtr_error error = {0};
     config.flags = KDTR_PLAN_EXACT;
@@ -75,6 +57,12 @@ START_TEST(exact_mode_must_be_asked_for) {
         kdtr_context_destroy(context);
     }
     simt_leak_rows(false);
+    /* The other half of the condition: sums of a row of zeros. */
+    simt_lose_sums(true);
+    kdtr_context *context = open_exact(KDTR_EXACT_FAILS);
+    exact_plan(context, KDTR_IMPLEMENTATION_FLASH, KDTR_UNSUPPORTED);
+    kdtr_context_destroy(context);
+    simt_lose_sums(false);
 }
 END_TEST
 

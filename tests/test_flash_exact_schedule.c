@@ -12,104 +12,131 @@
 #include "make_values.h"
 
 /** Key tiles up to which everything is counted out: beyond the second page of each chunk. */
-#define COUNTED (FLASH_EXACT_LARGE_BEGIN + 2 * FLASH_EXACT_ROUND + 500)
+#define COUNTED (3000 + 2 * FLASH_EXACT_ROUND)
+
+/** What the page table depends on. */
+static const int32_t smalls[] = {FLASH_EXACT_SHORT, FLASH_EXACT_LONG};
+
+START_TEST(heads_choose_the_pages) {
+    ck_assert_int_eq(flash_exact_small(1), 17);
+    ck_assert_int_eq(flash_exact_small(15), 17);
+    ck_assert_int_eq(flash_exact_small(16), 65);
+    ck_assert_int_eq(flash_exact_small(128), 65);
+    /* The nodes behind 4,096 positions have no chunk of their own. */
+    ck_assert_int_eq(flash_exact_chunks(17, 257), flash_exact_chunks(17, 256));
+    ck_assert_int_eq(flash_exact_chunks(65, 257), flash_exact_chunks(65, 256));
+    ck_assert_int_eq(flash_exact_all_chunks(FLASH_EXACT_SHORT), FLASH_CHUNKS);
+    ck_assert_int_eq(flash_exact_all_chunks(FLASH_EXACT_LONG), 181);
+}
+END_TEST
 
 START_TEST(pages_cover_the_positions) {
+    const int32_t small = smalls[_i];
     int32_t page = 0;
     for (int32_t tile = 0; tile < COUNTED; tile++) {
-        page += tile == flash_exact_page_begin(page + 1);
-        ck_assert_int_eq(flash_exact_page(tile), page);
+        page += tile == flash_exact_page_begin(small, page + 1);
+        ck_assert_int_eq(flash_exact_page(small, tile), page);
     }
     for (page = 0; page < 600; page++) {
-        int32_t size = flash_exact_page_begin(page + 1) - flash_exact_page_begin(page);
+        int32_t size =
+            flash_exact_page_begin(small, page + 1) - flash_exact_page_begin(small, page);
         ck_assert_int_gt(size, 0);
         ck_assert_int_le(size, FLASH_EXACT_LARGE);
-        ck_assert_int_eq(size % 2, 0); /* key tiles are fetched by two */
     }
-    ck_assert_int_eq(flash_exact_page(INT32_MAX / FLASH_KEYS),
-                     FLASH_EXACT_LARGE_FIRST +
-                         (INT32_MAX / FLASH_KEYS - FLASH_EXACT_LARGE_BEGIN) / FLASH_EXACT_LARGE);
+    ck_assert_int_eq(flash_exact_page(small, INT32_MAX / FLASH_KEYS),
+                     flash_exact_large_first(small) +
+                         (INT32_MAX / FLASH_KEYS - flash_exact_large_begin(small)) /
+                             FLASH_EXACT_LARGE);
 }
 END_TEST
 
 /** Counts out the key tiles of each chunk, and compares with what is said of so many. */
-static void check_tiles(int32_t tiles) {
+static void check_tiles(int32_t small, int32_t tiles) {
     static int32_t count[FLASH_CHUNKS];
     memset(count, 0, sizeof count);
     for (int32_t tile = 0; tile < tiles; tile++) {
-        int32_t chunk = flash_exact_chunk(flash_exact_page(tile));
-        ck_assert(chunk >= 0 && chunk < FLASH_CHUNKS);
+        int32_t chunk = flash_exact_chunk(small, flash_exact_page(small, tile));
+        ck_assert(chunk >= 0 && chunk < flash_exact_all_chunks(small));
         /* The next of its key tiles, in ascending order. */
-        ck_assert_int_eq(flash_exact_page_begin(chunk) + flash_exact_leap(count[chunk]), tile);
+        ck_assert_int_eq(flash_exact_page_begin(small, chunk) + flash_exact_leap(count[chunk]),
+                         tile);
         count[chunk]++;
     }
     int32_t before = 0;
     int32_t chunks = 0;
-    for (int32_t chunk = 0; chunk < FLASH_CHUNKS; chunk++) {
-        ck_assert_int_eq(flash_exact_before(chunk, tiles), before);
-        ck_assert_int_eq(flash_exact_tiles(chunk, tiles), count[chunk]);
+    for (int32_t chunk = 0; chunk < flash_exact_all_chunks(small); chunk++) {
+        ck_assert_int_eq(flash_exact_before(small, chunk, tiles), before);
+        ck_assert_int_eq(flash_exact_tiles(small, chunk, tiles), count[chunk]);
         before += count[chunk];
         ck_assert(count[chunk] == 0 || chunks == chunk); /* the first ones */
         chunks += count[chunk] > 0;
     }
-    ck_assert_int_eq(flash_exact_chunks(tiles), chunks);
-    ck_assert_int_eq(flash_exact_before(FLASH_CHUNKS, tiles), tiles);
+    ck_assert_int_eq(flash_exact_chunks(small, tiles), chunks);
+    ck_assert_int_eq(flash_exact_before(small, flash_exact_all_chunks(small), tiles), tiles);
 }
 
 START_TEST(chunks_hold_their_key_tiles) {
-    static const int32_t edges[] = {0,
-                                    FLASH_EXACT_SMALL,
-                                    FLASH_EXACT_MEDIUM_BEGIN,
-                                    FLASH_EXACT_LARGE_BEGIN,
-                                    FLASH_EXACT_LARGE_BEGIN + FLASH_EXACT_LARGE,
-                                    FLASH_EXACT_LARGE_BEGIN + FLASH_EXACT_ROUND,
-                                    FLASH_EXACT_LARGE_BEGIN + 2 * FLASH_EXACT_ROUND};
+    const int32_t small = smalls[_i];
+    const int32_t large = flash_exact_large_begin(small);
+    const int32_t edges[] = {0,
+                             small,
+                             flash_exact_medium_begin(small),
+                             flash_exact_medium_begin(small) + FLASH_EXACT_MEDIUM,
+                             large,
+                             large + FLASH_EXACT_LARGE,
+                             large + FLASH_EXACT_ROUND,
+                             large + 2 * FLASH_EXACT_ROUND};
     for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++) {
         for (int32_t tiles = edges[i] - 2; tiles <= edges[i] + 2; tiles++) {
-            check_tiles(tiles > 0 ? tiles : 0);
+            check_tiles(small, tiles > 0 ? tiles : 0);
         }
     }
     for (uint64_t i = 0; i < (test_scale_is_small() ? 5 : 50); i++) {
-        check_tiles((int32_t)(test_hash(test_seed(), 1, i, 0) % COUNTED));
+        check_tiles(small, (int32_t)(test_hash(test_seed(), 1, i, 0) % COUNTED));
     }
 }
 END_TEST
 
 /** Largest run of a request, once runs have been found to cover its chunks. */
-static int32_t largest_run(int32_t tiles, int32_t runs) {
+static int32_t largest_run(int32_t small, int32_t tiles, int32_t runs) {
     int32_t count = 0;
     int32_t room = 0;
     int32_t index = 0;
     do {
         ck_assert_int_lt(index, FLASH_EXACT_ROOMS);
-        room = flash_exact_room(tiles, runs, index++);
-        flash_exact_run_begin(tiles, room, 0, &count);
+        room = flash_exact_room(small, tiles, runs, index++);
+        flash_exact_run_begin(small, tiles, room, 0, &count);
     } while (count > runs);
     int32_t most = 0;
-    ck_assert_int_eq(flash_exact_run_begin(tiles, room, 0, &count), 0);
+    ck_assert_int_eq(flash_exact_run_begin(small, tiles, room, 0, &count), 0);
     for (int32_t run = 0; run < runs; run++) {
-        int32_t begin = flash_exact_run_begin(tiles, room, run, &count);
-        int32_t end = flash_exact_run_begin(tiles, room, run + 1, &count);
+        int32_t begin = flash_exact_run_begin(small, tiles, room, run, &count);
+        int32_t end = flash_exact_run_begin(small, tiles, room, run + 1, &count);
         ck_assert(run < count ? begin < end : begin == end);
-        int32_t size = flash_exact_before(end, tiles) - flash_exact_before(begin, tiles);
+        int32_t size = flash_exact_before(small, end, tiles) -
+                       flash_exact_before(small, begin, tiles) + (end - begin) * FLASH_EXACT_END;
         most = size > most ? size : most;
     }
-    ck_assert_int_eq(flash_exact_run_begin(tiles, room, runs, &count), flash_exact_chunks(tiles));
+    ck_assert_int_eq(flash_exact_run_begin(small, tiles, room, runs, &count),
+                     flash_exact_chunks(small, tiles));
     return most;
 }
 
 START_TEST(runs_cover_the_chunks) {
+    const int32_t small = smalls[_i];
     for (uint64_t i = 0; i < (test_scale_is_small() ? 300 : 5000); i++) {
         uint64_t bits = test_hash(test_seed(), 2, i, 0);
         int32_t tiles = 1 + (int32_t)((bits >> 16) % (2u << bits % 22));
-        int32_t chunks = flash_exact_chunks(tiles);
+        int32_t chunks = flash_exact_chunks(small, tiles);
         int32_t runs = 1 + (int32_t)((bits >> 8) % 256) % chunks;
-        int32_t most = largest_run(tiles, runs);
+        int32_t most = largest_run(small, tiles, runs);
         /* No run has more than its share and the largest chunk. */
-        int32_t last = chunks > FLASH_EXACT_LARGE_FIRST ? FLASH_EXACT_LARGE_FIRST : chunks - 1;
-        int32_t chunk = flash_exact_tiles(last, tiles);
+        int32_t large = flash_exact_large_first(small);
+        int32_t last = chunks > large ? large : chunks - 1;
+        int32_t chunk = flash_exact_tiles(small, last, tiles);
         chunk = chunk > FLASH_EXACT_LARGE ? chunk : FLASH_EXACT_LARGE;
-        ck_assert_int_le(most, (tiles + runs - 1) / runs + 2 * chunk);
+        chunk += FLASH_EXACT_END;
+        ck_assert_int_le(most, (tiles + chunks * FLASH_EXACT_END + runs - 1) / runs + 2 * chunk);
     }
 }
 END_TEST
@@ -117,19 +144,23 @@ END_TEST
 /** What the points of the speed table come to on a card of 132 SMs. */
 START_TEST(runs_of_the_table) {
     static const struct {
-        int32_t batch, pairs, tiles; /* of a request */
-        int32_t parts, runs, most;   /* of a part; key tiles of the largest run */
-    } points[] = {{1, 8, 12500, 1, 132, 98},   {1, 64, 12500, 1, 132, 98},
-                  {1, 512, 12500, 1, 16, 810}, {4, 256, 2048, 1, 8, 258},
-                  {16, 128, 2048, 1, 4, 516},  {16, 128, 256, 1, 4, 64},
-                  {1, 64, 256, 4, 16, 16},     {1, 64, 2048, 2, 37, 86}};
+        int32_t batch, heads, nodes, prefix;
+        int32_t parts, runs, most; /* of a part; the largest run, with the ends of its chunks */
+    } points[] = {{1, 8, 1, 200000, 1, 132, 102}, {1, 8, 8, 200000, 1, 132, 102},
+                  {1, 64, 8, 200000, 1, 16, 846}, {4, 16, 16, 32768, 1, 8, 276},
+                  {16, 128, 1, 32768, 1, 4, 546}, {16, 128, 1, 4096, 1, 4, 69},
+                  {16, 8, 8, 4096, 1, 8, 42},     {1, 8, 8, 4096, 4, 16, 21},
+                  {1, 8, 8, 32768, 2, 36, 90}};
     for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
-        int32_t tiles = points[i].tiles;
-        int64_t row_tiles = (int64_t)points[i].batch * ((points[i].pairs + 63) / 64);
-        struct flash_exact_wave wave = {row_tiles * tiles, row_tiles * flash_exact_chunks(tiles)};
-        int32_t parts = flash_exact_parts(&wave, 132, points[i].pairs);
-        int32_t runs = flash_exact_runs(&wave, 132, parts, tiles);
-        int32_t most = largest_run(tiles, runs);
+        int32_t small = flash_exact_small(points[i].heads);
+        int32_t tiles = (points[i].prefix + points[i].nodes + FLASH_KEYS - 1) / FLASH_KEYS;
+        int32_t pairs = points[i].heads * points[i].nodes;
+        int32_t row_tiles = points[i].batch * ((pairs + 63) / 64);
+        struct flash_exact_wave wave = {row_tiles * tiles,
+                                        row_tiles * flash_exact_chunks(small, tiles)};
+        int32_t parts = flash_exact_parts(&wave, 132, pairs);
+        int32_t runs = flash_exact_runs(&wave, 132, parts, small, tiles);
+        int32_t most = largest_run(small, tiles, runs);
         ck_assert_msg(parts == points[i].parts && runs == points[i].runs && most == points[i].most,
                       "point %zu: %d parts, %d runs, at most %d key tiles", i, parts, runs, most);
     }
@@ -190,7 +221,8 @@ START_TEST(the_workspace_holds_every_wave) {
         ck_assert_int_ge(layout.wave_tiles, 1);
         int64_t keys = a.max_prefix_len + (a.mask_mode == REF_MASK_NONE ? 0 : a.max_nodes);
         ck_assert_int_ge(layout.wave_items,
-                         layout.wave_tiles * flash_exact_chunks((int32_t)((keys + 15) / 16)));
+                         layout.wave_tiles * flash_exact_chunks(flash_exact_small(a.num_heads),
+                                                                (int32_t)((keys + 15) / 16)));
         ck_assert_int_eq(layout.bytes % 256, 0);
         ck_assert_int_le(layout.wave_items * FLASH_PARTIAL_BYTES, FLASH_EXACT_WAVE_BYTES);
         int64_t last = 0;
@@ -202,29 +234,16 @@ START_TEST(the_workspace_holds_every_wave) {
 }
 END_TEST
 
-START_TEST(row_tiles_of_a_node) {
-    for (int32_t heads = 1; heads <= 300; heads++) {
-        int32_t most = 0;
-        for (int32_t node = 0; node < 64; node++) {
-            int32_t first = node * heads / FLASH_ROWS;
-            int32_t last = ((node + 1) * heads - 1) / FLASH_ROWS;
-            most = last - first + 1 > most ? last - first + 1 : most;
-        }
-        ck_assert_int_eq(flash_exact_node_tiles(heads), most);
-    }
-}
-END_TEST
-
 static Suite *flash_exact_schedule_suite(void) {
     Suite *suite = suite_create("flash_exact_schedule");
     TCase *tcase = test_tcase(suite, "flash-exact-schedule", "flash-exact-schedule");
-    tcase_add_test(tcase, pages_cover_the_positions);
-    tcase_add_test(tcase, chunks_hold_their_key_tiles);
-    tcase_add_test(tcase, runs_cover_the_chunks);
+    tcase_add_test(tcase, heads_choose_the_pages);
+    tcase_add_loop_test(tcase, pages_cover_the_positions, 0, 2);
+    tcase_add_loop_test(tcase, chunks_hold_their_key_tiles, 0, 2);
+    tcase_add_loop_test(tcase, runs_cover_the_chunks, 0, 2);
     tcase_add_test(tcase, runs_of_the_table);
     tcase_add_test(tcase, workspace_of_the_table);
     tcase_add_test(tcase, the_workspace_holds_every_wave);
-    tcase_add_test(tcase, row_tiles_of_a_node);
     return suite;
 }
 

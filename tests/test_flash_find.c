@@ -21,13 +21,13 @@
 #define OVERLAPPING 16400
 
 /** Searches on the device. */
-static struct flash_place find(const struct ref_attention *a, const struct flash_split *split,
-                               const struct flash_probe_search *search) {
-    struct flash_place place;
-    memset(&place, 0x55, sizeof place);
-    ck_assert_int_eq(flash_probe_find(a, split, search, &place, NULL), cudaSuccess);
+static struct flash_probe_found find(const struct ref_attention *a, const struct flash_split *split,
+                                     const struct flash_probe_search *search) {
+    struct flash_probe_found found;
+    memset(&found, 0x55, sizeof found);
+    ck_assert_int_eq(flash_probe_find(a, split, search, &found, NULL), cudaSuccess);
     ck_assert_msg(simt_last_report()->code == SIMT_OK, "%s", simt_last_report()->text);
-    return place;
+    return found;
 }
 
 /** The same by a walk. Its request is -1 if there is nothing. */
@@ -69,19 +69,25 @@ static struct flash_place walk(const struct ref_attention *a, const struct flash
 static int32_t check_wave(const struct ref_attention *a, const struct flash_split *split,
                           struct flash_probe_search search) {
     int32_t found = 0;
+    int32_t said = 0; /* by the last search */
     for (int32_t missing = 0; missing < 2; search.index++) {
         struct flash_place expected = walk(a, split, &search);
-        struct flash_place place = find(a, split, &search);
+        struct flash_probe_found got = find(a, split, &search);
+        /* A block looks for no item from here on: there must be none. */
+        said = got.items;
+        ck_assert_msg(search.tiles || said > found || expected.request < 0, "%d items at number %d",
+                      said, search.index);
         if (expected.request < 0) {
-            ck_assert_msg(place.request == -1, "tiles %d: request %d has number %d of %d",
-                          search.tiles, place.request, search.index, found);
+            ck_assert_msg(got.place.request == -1, "tiles %d: request %d has number %d of %d",
+                          search.tiles, got.place.request, search.index, found);
             missing++;
             continue;
         }
         found++;
-        ck_assert_msg(memcmp(&place, &expected, sizeof place) == 0, "tiles %d, number %d",
+        ck_assert_msg(memcmp(&got.place, &expected, sizeof expected) == 0, "tiles %d, number %d",
                       search.tiles, search.index);
     }
+    ck_assert_msg(search.tiles || said == found, "%d items, said to be %d", found, said);
     return found;
 }
 

@@ -95,6 +95,27 @@ START_TEST(cuts_of_the_table) {
 }
 END_TEST
 
+/** Four parts up to two key tiles a block, two up to four, then one: on a card of 100 SMs. */
+START_TEST(parts_by_the_length_of_items) {
+    static const struct {
+        int32_t pairs, expected_batch, key_tiles, parts;
+    } points[] = {
+        {64, 1, 1, 4},   {64, 1, 200, 4}, {64, 1, 201, 2}, {64, 1, 400, 2}, {64, 1, 401, 1},
+        {640, 1, 20, 4}, {640, 1, 21, 2}, {640, 1, 40, 2}, {640, 1, 41, 1}, /* ten row tiles */
+        {64, 10, 20, 4}, {64, 10, 21, 2}, {64, 10, 40, 2}, {64, 10, 41, 1}, /* ten requests */
+        {32, 1, 200, 2}, {32, 1, 400, 2}, {32, 1, 401, 1}, /* two m16 tiles: no four parts */
+        {16, 1, 200, 1},                                   /* nor two of a single one */
+        {64, 25, 8, 4},  {64, 26, 7, 2},  {64, 50, 4, 2},  {64, 51, 3, 1}, /* not all at once */
+    };
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        const struct flash_split split = {.blocks = 100,
+                                          .expected_batch = points[i].expected_batch};
+        struct flash_cut cut = flash_cut_lengths(&split, points[i].pairs, points[i].key_tiles);
+        ck_assert_msg(cut.parts == points[i].parts, "point %zu: %d parts", i, cut.parts);
+    }
+}
+END_TEST
+
 /** A random call with its lists, within limits. */
 static void draw_call(uint64_t seed, int32_t node_indptr[BATCH + 1], int32_t prefix[BATCH],
                       struct ref_attention *a) {
@@ -194,6 +215,7 @@ static Suite *flash_schedule_suite(void) {
     TCase *tcase = test_tcase(suite, "flash-schedule", "flash-schedule");
     tcase_add_test(tcase, a_cut_covers_rows_and_keys);
     tcase_add_test(tcase, cuts_of_the_table);
+    tcase_add_test(tcase, parts_by_the_length_of_items);
     tcase_add_test(tcase, the_workspace_holds_every_item);
     tcase_add_test(tcase, numbers_of_key_tiles_fit);
     tcase_add_test(tcase, most_chunks_by_definition);

@@ -6,7 +6,8 @@
 #   run.sh bench [OPTIONS]   the benchmarks; with options bench_gpu alone, with these
 #                            (bench_gpu --help names them); bench.log
 #   run.sh sanitize [TOOL...]  compute-sanitizer's memcheck, racecheck, initcheck and synccheck, or
-#                            those named, over every gate at reduced sizes; sanitize-TOOL.log
+#                            those named, over every gate at reduced sizes, KDTR_JOBS (1) at a
+#                            time; sanitize-TOOL.log
 #   run.sh profile           ncu: bytes that flash_main reads from DRAM at one point; profile.log
 #
 # Logs go to the folder named by KDTR_LOG_DIR, or beside this script; the last line is EXIT and a
@@ -150,36 +151,52 @@ run_bench() {
     return $failed
 }
 
-# sanitize TOOL: a line "sanitizer" a gate, and how many gates have findings or do not pass.
+# sanitize_gate TOOL PROGRAM: what the tool says of a gate, then a line "sanitizer"; "not ok" if it
+# has findings, does not pass or does not end.
+sanitize_gate() {
+    tool=$1
+    program=$2
+    gate=$(basename "$program")
+    # racecheck does not follow lane 0 through a __syncwarp: every lane arrives for itself.
+    if [ "$tool" = racecheck ] && [ -x "$kit/every-lane/$gate" ]; then
+        program=$kit/every-lane/$gate
+    fi
+    out=$scratch/$tool-$gate.out
+    timed "$tool $gate" env CK_FORK=no KDTR_TEST_SCALE=small \
+        "$sanitizer" --tool "$tool" --error-exitcode 99 "$program" > "$out" 2>&1
+    code=$?
+    cat "$out"
+    checks=$(sed -n '/^[0-9]*%: Checks: /p' "$out" | tail -n 1)
+    summary=$(sed -n 's/^========= \(.*SUMMARY: .*\)/\1/p' "$out" | tail -n 1)
+    # It must say itself that it found nothing.
+    case "$code:$summary" in
+    "0:ERROR SUMMARY: 0 errors"* | "0:RACECHECK SUMMARY: 0 hazards"*) ;;
+    *) echo "not ok $tool $gate" ;;
+    esac
+    echo "sanitizer $tool $gate: ${checks:-no result}; ${summary:-no summary}; exit code $code"
+}
+
+# sanitize TOOL: every gate, KDTR_JOBS at a time; then how many have findings.
 sanitize() {
     tool=$1
-    findings=0
     echo "sizes KDTR_TEST_SCALE=small KDTR_TEST_WORK=${KDTR_TEST_WORK:-} seed ${KDTR_TEST_SEED:-1}"
     "$sanitizer" --version | sed -n '$s/^/compute-sanitizer: /p'
+    running=0
     for program in "$kit"/gate_*; do
-        gate=$(basename "$program")
-        # racecheck does not follow lane 0 through a __syncwarp: every lane arrives for itself.
-        if [ "$tool" = racecheck ] && [ -x "$kit/every-lane/$gate" ]; then
-            program=$kit/every-lane/$gate
+        sanitize_gate "$tool" "$program" > "$scratch/$tool-$(basename "$program").log" 2>&1 &
+        running=$((running + 1))
+        if [ $running -ge "${KDTR_JOBS:-1}" ]; then
+            wait
+            running=0
         fi
-        timed "$tool $gate" env CK_FORK=no KDTR_TEST_SCALE=small \
-            "$sanitizer" --tool "$tool" --error-exitcode 99 "$program" > "$scratch/out" 2>&1
-        code=$?
-        cat "$scratch/out"
-        checks=$(sed -n '/^[0-9]*%: Checks: /p' "$scratch/out" | tail -n 1)
-        summary=$(sed -n 's/^========= \(.*SUMMARY: .*\)/\1/p' "$scratch/out" | tail -n 1)
-        # It must say itself that it found nothing.
-        case "$code:$summary" in
-        "0:ERROR SUMMARY: 0 errors"* | "0:RACECHECK SUMMARY: 0 hazards"*) ;;
-        *)
-            echo "not ok $tool $gate"
-            findings=$((findings + 1))
-            ;;
-        esac
-        echo "sanitizer $tool $gate: ${checks:-no result}; ${summary:-no summary}; exit code $code"
     done
+    wait
+    for program in "$kit"/gate_*; do
+        cat "$scratch/$tool-$(basename "$program").log"
+    done
+    findings=$(grep -l "^not ok $tool " "$scratch/$tool"-*.log | wc -l)
     echo "findings $findings"
-    [ $findings -eq 0 ]
+    [ "$findings" -eq 0 ]
 }
 
 run_sanitize() {

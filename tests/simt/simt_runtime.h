@@ -95,6 +95,14 @@ void simt_fail_functions(int count, cudaError_t error);
 void simt_leak_rows(bool leak);
 
 /**
+ * Makes an mma change the last bit of the sums of a row of zeros, where the other operand has a
+ * large number: what exact mode must find too.
+ *
+ * @param lose whether it does from now on
+ */
+void simt_lose_sums(bool lose);
+
+/**
  * Injects allocation failures.
  * @param count this many more cudaMalloc calls may succeed, then all fail; negative: no failures
  */

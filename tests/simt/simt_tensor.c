@@ -5,6 +5,7 @@
  */
 #include "simt_async.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,12 @@ void simt_leak_rows(bool leak) {
     leaks = leak;
 }
 
+static bool loses; /**< simt_lose_sums() */
+
+void simt_lose_sums(bool lose) {
+    loses = lose;
+}
+
 /** A program that knows nothing of the emulator can be given the fault by its environment. */
 __attribute__((constructor)) static void leak_by_environment(void) {
     leaks = getenv("SIMT_LEAK_ROWS") != NULL;
@@ -115,6 +122,19 @@ static void leak_rows(const struct mma_operands *from, float sum[MMA_M][MMA_N]) 
             memcpy(&sum[m][n], &bits, sizeof(bits));
         }
     }
+}
+
+/** Whether a row of a is 0, and a column of b has a large number. @param from operands
+ * @param m the row @param n the column */
+static bool is_idle(const struct mma_operands *from, int m, int n) {
+    bool large = false;
+    for (int k = 0; k < MMA_K; k++) {
+        if (from->a.value[m][k] != 0.0f) {
+            return false;
+        }
+        large = large || fabsf(from->b.value[k][n / 4][n % 4]) > 0x1p60f;
+    }
+    return large;
 }
 
 /** The sum of 16 products in ascending order of k is added to c. Nothing is skipped: 0 * NaN is
@@ -153,7 +173,12 @@ static void combine_mma(struct simt_warp *warp, uint32_t mask) {
         float c[SIMT_LANES];
         memcpy(c, warp->operand[i], sizeof(c));
         for (uint32_t lane = 0; lane < SIMT_LANES; lane++) {
-            c[lane] += sum[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
+            int m = (int)(lane / 4 + i / 2 * 8);
+            int n = (int)(lane % 4 * 2 + i % 2);
+            c[lane] += sum[m][n];
+            if (loses && is_idle(&from, m, n)) {
+                c[lane] = nextafterf(c[lane], 0.0f);
+            }
         }
         memcpy(warp->operand[i], c, sizeof(c));
     }
