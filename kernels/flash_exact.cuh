@@ -9,8 +9,8 @@
  *          other those that hold anything else (flash_exact_paths.cuh, flash_exact_items.cuh)
  * combine  merges the chunks (flash_exact_combine.cuh)
  *
- * Only the fetch warps know what an item consists of. They say with each key tile what the other
- * warps need to know of it.
+ * Only the fetch warps know what an item consists of (of struct flash_work, end_tile and keys are
+ * not used). They say with each key tile what the other warps need to know of it.
  */
 #ifndef KERNELS_FLASH_EXACT_CUH
 #define KERNELS_FLASH_EXACT_CUH
@@ -107,8 +107,10 @@ flash_exact_look(const struct ref_attention &a, int32_t number, int32_t from, in
     struct flash_exact_request r;
     r.row = {number, 0, 0, 0, 0};
     r.row_tiles = 0;
+    r.tiles = 0;
     if (number < a.batch && ref_request_bounds(&a, number, &r.row) == 0) {
         r.row_tiles = (r.row.num_nodes * a.num_heads + FLASH_ROWS - 1) / FLASH_ROWS;
+        r.tiles = ((int32_t)flash_keys(&a, &r.row) + FLASH_KEYS - 1) / FLASH_KEYS;
     }
     int32_t end = *before + flash_scan(r.row_tiles, ptx_lane(), 32);
     r.begin = end - r.row_tiles;
@@ -116,7 +118,6 @@ flash_exact_look(const struct ref_attention &a, int32_t number, int32_t from, in
     int32_t high = end < to ? end : to;
     r.first = low - r.begin;
     r.count = high > low ? high - low : 0;
-    r.tiles = ((int32_t)flash_keys(&a, &r.row) + FLASH_KEYS - 1) / FLASH_KEYS;
     *before = __shfl_sync(0xffffffffu, end, 31);
     return r;
 }
@@ -193,7 +194,10 @@ static __device__ __forceinline__ void flash_exact_set_work(const struct flash_e
     work->prefix = (int32_t)r.row.prefix_len;
     work->first_tile = flash_exact_page_begin(flash_exact_small(a.num_heads), item.first_chunk);
     work->first_pair = part * (FLASH_ROWS / parts);
-    work->m16 = flash_m16(r.row.num_nodes * a.num_heads, parts, part);
+    /* There may be fewer runs than blocks: the last ones have no chunk, and so nothing to do. */
+    work->m16 = item.first_chunk < item.end_chunk
+                    ? flash_m16(r.row.num_nodes * a.num_heads, parts, part)
+                    : 0;
     work->slab = (tile - exact.common.first_tile) * exact.chunks;
     work->slab_row = work->first_pair % FLASH_ROWS;
     work->list = flash_exact_list(a, r.row.request);

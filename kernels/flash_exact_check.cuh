@@ -2,8 +2,9 @@
 /**
  * @file
  * Exact mode: the check of its condition E8. A row of an mma must have the same bits whatever
- * stands in the other rows, and in whichever of the 16 rows it stands itself; and a row of zeros
- * must leave its sums as they are.
+ * stands in the other rows, and in whichever of the 16 rows it stands itself; a row of zeros must
+ * leave its sums as they are; and a sum must not depend on the other columns, nor on what a zero of
+ * its row is multiplied by.
  */
 #ifndef KERNELS_FLASH_EXACT_CHECK_CUH
 #define KERNELS_FLASH_EXACT_CHECK_CUH
@@ -117,6 +118,11 @@ static __device__ __forceinline__ uint32_t flash_check_sum(uint64_t bits) {
     return (value & 0x7f800000u) == 0x7f800000u ? value ^ 0x00800000u : value;
 }
 
+/** A finite bf16 of the check, of any exponent. */
+static __device__ __forceinline__ uint32_t flash_check_finite(uint64_t bits) {
+    return flash_check_sum(bits) >> 16;
+}
+
 /** Counts the sums that an mma by rows of zeros has changed, in this lane: b has numbers of any
  * exponent, a zero may change its sign. */
 static __device__ __forceinline__ uint32_t flash_check_idle(uint64_t seed) {
@@ -132,13 +138,71 @@ static __device__ __forceinline__ uint32_t flash_check_idle(uint64_t seed) {
 #pragma unroll
     for (int32_t i = 0; i < 2; i++) {
         uint64_t bits = ref_random(seed + 1, (uint64_t)(ptx_lane() * 2 + i));
-        b[i] = flash_check_sum(bits) >> 16 | (flash_check_sum(ref_random(bits, 2)) & 0xffff0000u);
+        b[i] = flash_check_finite(bits) | flash_check_finite(ref_random(bits, 2)) << 16;
     }
     const uint32_t zeros[4] = {0, 0, 0, 0};
     ptx_mma(sum, zeros, b[0], b[1]);
 #pragma unroll
     for (int32_t i = 0; i < 4; i++) {
         differing += sum[i] != before[i] ? 1 : 0;
+    }
+    return differing;
+}
+
+/** An element of b, at row k and column n: of one column the first variant's, but where a is 0;
+ * of the others anything. */
+static __device__ __forceinline__ uint32_t flash_check_b(uint64_t seed, bool first, uint32_t zeros,
+                                                         int32_t kept, int32_t k, int32_t n) {
+    uint64_t own = ref_random(seed + 1, (uint64_t)(k * 8 + n));
+    uint64_t other = ref_random(seed + 2, (uint64_t)(k * 8 + n));
+    if (first || (n == kept && (zeros >> k & 1) == 0)) {
+        return flash_check_value(own);
+    }
+    return n == kept ? flash_check_finite(other)
+                     : flash_check_other((int32_t)(seed % FLASH_CHECK_KINDS), other);
+}
+
+/** Sums of an mma whose a is 0 at the same places of all rows. */
+static __device__ __forceinline__ void flash_check_column(uint64_t seed, bool first, uint32_t zeros,
+                                                          int32_t kept, float sum[4]) {
+    uint32_t a[4];
+    uint32_t b[2];
+    int32_t k = ptx_lane() % 4 * 2;
+    int32_t row = ptx_lane() / 4;
+#pragma unroll
+    for (int32_t i = 0; i < 4; i++) {
+        sum[i] = ref_f32_from_bits(
+            flash_check_value(ref_random(seed + 3, (uint64_t)(ptx_lane() * 4 + i))) << 16);
+        a[i] = 0;
+#pragma unroll
+        for (int32_t e = 0; e < 2; e++) {
+            int32_t at = k + e + i / 2 * 8;
+            uint64_t bits = ref_random(seed + 4, (uint64_t)((row + i % 2 * 8) * 16 + at));
+            a[i] |= (zeros >> at & 1 ? 0 : flash_check_value(bits)) << 16 * e;
+        }
+    }
+#pragma unroll
+    for (int32_t i = 0; i < 2; i++) {
+        b[i] = flash_check_b(seed, first, zeros, kept, k + 8 * i, row) |
+               flash_check_b(seed, first, zeros, kept, k + 8 * i + 1, row) << 16;
+    }
+    ptx_mma(sum, a, b[0], b[1]);
+}
+
+/** Counts the sums of one column that depend on the others, or on what a zero is multiplied by. */
+static __device__ __forceinline__ uint32_t flash_check_columns(uint64_t seed) {
+    float first[4];
+    float sum[4];
+    uint32_t differing = 0;
+    uint64_t bits = ref_random(seed, 0);
+    uint32_t zeros = (uint32_t)(bits >> 8) & 0xffffu;
+    int32_t kept = (int32_t)(bits % 8);
+    flash_check_column(seed, true, zeros, kept, first);
+    flash_check_column(seed, false, zeros, kept, sum);
+#pragma unroll
+    for (int32_t i = 0; i < 4; i++) {
+        bool counts = ptx_lane() % 4 * 2 + i % 2 == kept;
+        differing += counts && sum[i] != first[i] ? 1 : 0;
     }
     return differing;
 }
@@ -159,6 +223,7 @@ __global__ void flash_exact_check(uint32_t *differing) {
         flash_check_multiply(check, sum);
         count += flash_check_compare(check, first, sum);
         count += flash_check_idle(check.seed + 400 + (uint64_t)(2 * i));
+        count += flash_check_columns(1000 * check.seed + 10 * (uint64_t)i);
     }
     if (count > 0) {
         atomicAdd(differing, count);

@@ -3,11 +3,11 @@
  * @file
  * Exact mode: merges the chunks of a row tile and stores o and lse.
  *
- * One order for every number of chunks: eight sums, each of every eighth chunk, are added in order.
- * A chunk that a row does not reach has weight 0 and is left out, so that it does not matter how
- * many chunks the other rows have. Of few row tiles a block takes pieces of 16 rows and 8 or 16
- * columns, and each of its warps makes one of the sums; of many it takes 16 rows and 64 columns,
- * and each thread makes all of them for two columns of two rows.
+ * One order for every number of chunks: eight sums, each of every eighth chunk, are added in
+ * order. A chunk that a row does not reach has weight 0 and is left out, so that it does not matter
+ * how many chunks the other rows have. Of few row tiles, or many chunks, a block takes pieces of 16
+ * rows and 8 or 16 columns, and each of its warps makes one of the sums; of many row tiles it takes
+ * 16 rows and 64 columns, and each thread makes all of them for two columns of two rows.
  */
 #ifndef KERNELS_FLASH_EXACT_COMBINE_CUH
 #define KERNELS_FLASH_EXACT_COMBINE_CUH

@@ -23,8 +23,8 @@ struct flash_exact_pair {
 struct flash_exact_place {
     int32_t key;    /**< Position of the next key tile. */
     int32_t stop;   /**< Where the stretch ends. */
-    int32_t change; /**< Where the next chunk begins. */
-    int32_t said;   /**< The chunk of the key tile before it. */
+    int32_t change; /**< The key tile of the stretch that begins a chunk, or -1. */
+    int32_t said;   /**< The chunk of the key tile before it; at first that before the run. */
 };
 
 /** Key tiles that hold so many keys. */
@@ -176,6 +176,7 @@ flash_exact_next_pair(const struct flash_launch &launch, struct flash_exact_shar
     if (pair.count == 2) {
         flash_exact_say(shared, warp, step + 1, place->key + FLASH_KEYS, path, small, place);
     }
+    __syncwarp(); /* before another lane arrives for the warp */
     pair.slot = flash_exact_slot(launch.call, shared, walk, place->key, pair.left);
     place->key += 2 * FLASH_KEYS;
     return pair;

@@ -218,7 +218,7 @@ static __device__ __forceinline__ bool flash_exact_await(struct flash_shared *co
  * @param step   number of the chunk's first key tile in the block, whose weights are there
  * @param any    whether that has events
  * @param warp   number of the value warp
- * @param place  what its products begin with; then that of the first one after the chunk
+ * @param place  what its products begin with; not kept over the stores
  * @return number of the first one after the chunk
  */
 template <int32_t m16>

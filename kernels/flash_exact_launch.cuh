@@ -84,13 +84,14 @@ static cudaError_t flash_exact_load(void) {
         (const void *)flash_exact_combine<1>,   (const void *)flash_exact_combine<2>,
         (const void *)flash_exact_combine_many, (const void *)flash_exact_check};
     cudaError_t error = cudaSuccess;
-    for (int i = 0; error == cudaSuccess && i < 6; i++) {
+    for (size_t i = 0; error == cudaSuccess && i < sizeof kernels / sizeof kernels[0]; i++) {
         struct cudaFuncAttributes attributes;
         error = cudaFuncGetAttributes(&attributes, kernels[i]);
-        if (error == cudaSuccess && i == 1) {
-            error = cudaFuncSetAttribute(kernels[i], cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         (int)sizeof(struct flash_exact_shared));
-        }
+    }
+    if (error == cudaSuccess) {
+        error = cudaFuncSetAttribute((const void *)flash_exact_main,
+                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     (int)sizeof(struct flash_exact_shared));
     }
     return error;
 }

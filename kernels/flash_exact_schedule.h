@@ -209,7 +209,7 @@ REF_INLINE int32_t flash_exact_in_page(int32_t index, int32_t end) {
  * @param small flash_exact_small
  * @param tiles of a request
  * @param kind  0 to 3
- * @return one past the last chunk of the kind; the first ones may lie beyond the request's chunks
+ * @return one past the last chunk of the kind, whether or not the request reaches it
  */
 REF_INLINE int32_t flash_exact_kind_end(int32_t small, int32_t tiles, int32_t kind) {
     if (kind != 2 || tiles <= flash_exact_large_begin(small)) {
@@ -227,7 +227,7 @@ REF_INLINE int32_t flash_exact_kind_end(int32_t small, int32_t tiles, int32_t ki
  *
  * @param small flash_exact_small
  * @param tiles of a request
- * @param room  of a run, in key tiles; below 2^20
+ * @param room  of a run, in key tiles; what flash_quotient takes, with a margin
  * @param run   number of a run
  * @param runs  set to the number of runs
  * @return first chunk of the run; past the last run, the number of chunks

@@ -44,9 +44,9 @@ int edge_run(int32_t implementation, const struct test_problem *problem,
     return 1;
 }
 
-void edge_run_in_order(const struct test_problem *problem, uint64_t order,
+void edge_run_in_order(int32_t implementation, const struct test_problem *problem, uint64_t order,
                        struct test_outputs *outputs) {
-    run(0, problem, &order, outputs);
+    run(implementation, problem, &order, outputs);
 }
 
 const struct test_case *edge_waves(int32_t index) {

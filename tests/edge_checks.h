@@ -34,13 +34,14 @@ int edge_run(int32_t implementation, const struct test_problem *problem,
              struct test_outputs *outputs);
 
 /**
- * Runs a problem with the first implementation; on the emulator, its threads in an order.
+ * Runs a problem; on the emulator, its threads in an order.
  *
- * @param problem the problem
- * @param order   simt_set_seed() takes it; elsewhere it means nothing
- * @param outputs filled; test_outputs_free releases it
+ * @param implementation its number
+ * @param problem        the problem
+ * @param order          simt_set_seed() takes it; elsewhere it means nothing
+ * @param outputs        filled; test_outputs_free releases it
  */
-void edge_run_in_order(const struct test_problem *problem, uint64_t order,
+void edge_run_in_order(int32_t implementation, const struct test_problem *problem, uint64_t order,
                        struct test_outputs *outputs);
 
 /**

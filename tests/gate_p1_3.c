@@ -60,11 +60,11 @@ START_TEST(two_runs_have_equal_bits) {
         struct test_problem problem;
         struct test_outputs first;
         edge_make(&records[i], &problem);
-        edge_run_in_order(&problem, 1, &first);
+        edge_run_in_order(0, &problem, 1, &first);
         for (uint64_t r = 1; r < RUNS; r++) {
             struct test_outputs other;
             struct harness_report report;
-            edge_run_in_order(&problem, r * test_seed() + 1, &other);
+            edge_run_in_order(0, &problem, r * test_seed() + 1, &other);
             ck_assert_msg(harness_same_bits(&other, &first, TEST_TRIVIAL_IS_ERROR, &report) == 0,
                           "%s, run %d: %s", records[i].name, (int)r, report.text);
             test_outputs_free(&other);
@@ -93,8 +93,8 @@ static void check_place(const struct test_case *batch, int32_t b) {
                                   .expected_batch = batch->expected_batch,
                                   .first_request = VALUES},
               &alone);
-    edge_run_in_order(&whole, 5, &all);
-    edge_run_in_order(&alone, 6, &one);
+    edge_run_in_order(0, &whole, 5, &all);
+    edge_run_in_order(0, &alone, 6, &one);
     struct test_outputs part = all;
     int64_t first = whole.call.node_indptr[b];
     part.rows = batch->nodes[b];
@@ -111,12 +111,14 @@ static void check_place(const struct test_case *batch, int32_t b) {
 }
 
 /** Runs a case with a workspace of NaN, then with others that look like results of a run. */
-static void check_workspaces(const struct test_case *record, int sm_count) {
+static void check_workspaces_of(int32_t implementation, const struct test_case *record,
+                                int sm_count) {
     struct test_problem problem;
     struct test_outputs first;
     struct test_session session;
     edge_make(record, &problem);
-    ck_assert_msg(test_session_open(test_implementation_at(0), &session) == 0, "%s", session.text);
+    ck_assert_msg(test_session_open(test_implementation_at(implementation), &session) == 0, "%s",
+                  session.text);
 #ifdef KDTR_TEST_EMULATED
     simt_set_sm_count(sm_count);
 #else
@@ -138,6 +140,13 @@ static void check_workspaces(const struct test_case *record, int sm_count) {
     test_session_close(&session);
     test_outputs_free(&first);
     test_problem_free(&problem);
+}
+
+/** The same of every implementation. */
+static void check_workspaces(const struct test_case *record, int sm_count) {
+    for (int32_t k = 0; k < test_implementation_count(); k++) {
+        check_workspaces_of(k, record, sm_count);
+    }
 }
 
 START_TEST(bits_do_not_depend_on_the_workspace) {
@@ -193,13 +202,13 @@ START_TEST(rows_that_the_plan_has_no_room_for_are_empty) {
     struct test_outputs first;
     struct test_outputs last;
     edge_make(&record, &problem);
-    edge_run_in_order(&problem, 1, &first);
+    edge_run_in_order(0, &problem, 1, &first);
     set_rows(&problem, (const int32_t[]){0, 0, 0, 0, 0, 14});
-    edge_run_in_order(&problem, 1, &last);
+    edge_run_in_order(0, &problem, 1, &last);
     for (int32_t i = 0; i < 2; i++) {
         struct test_outputs all;
         set_rows(&problem, (const int32_t[]){0, 8, 0, seconds[i], 0, 14});
-        edge_run_in_order(&problem, 2, &all);
+        edge_run_in_order(0, &problem, 2, &all);
         check_rows(&all, &first, 0, 8);
         check_rows(&all, &last, 8, ends[i] - 8);
         for (int64_t k = ends[i] * 64; k < (int64_t)14 * 64; k++) {

@@ -129,6 +129,10 @@ START_TEST(around_the_other_chunks) {
     for (int32_t i = 0; i < (test_scale_is_small() ? 1 : 4); i++) {
         check_around(boundaries[i], i < 2 ? 9 : 3, 1);
     }
+    check_around((int64_t)flash_exact_medium_begin(FLASH_EXACT_LONG) * FLASH_KEYS, 3, 16);
+    if (!test_scale_is_small()) {
+        check_around((int64_t)flash_exact_large_begin(FLASH_EXACT_LONG) * FLASH_KEYS, 2, 16);
+    }
     say("around chunks of the other kinds");
 }
 END_TEST
@@ -156,10 +160,12 @@ static void lengthen(struct test_problem *problem, int64_t prefix) {
 }
 
 START_TEST(around_the_second_page_of_a_chunk) {
-    static const int32_t offsets[] = {-1, 17};
+    /* From 100 key tiles behind the boundary on, blocks that get no chunk would find key tiles
+     * behind the last one. */
+    static const int32_t offsets[] = {1601, -1, 17};
     const int64_t boundary =
         (int64_t)(flash_exact_large_begin(FLASH_EXACT_SHORT) + FLASH_EXACT_ROUND) * FLASH_KEYS;
-    for (int32_t i = 0; i < (test_scale_is_small() ? 0 : 2); i++) {
+    for (int32_t i = 0; i < (test_scale_is_small() ? 1 : 3); i++) {
         struct test_problem problem;
         edge_make(&(struct test_case){.name = "the second page of a chunk",
                                       .prefix = {500},
@@ -279,6 +285,13 @@ START_TEST(any_batch_and_any_layout) {
                                                 .heads = 128,
                                                 .limit_prefix = 40000,
                                                 .mask_mode = REF_MASK_PARENTS},
+                                               /* Two waves of seven row tiles. */
+                                               {.name = "a tree in two waves",
+                                                .prefix = {40},
+                                                .nodes = {110},
+                                                .heads = 8,
+                                                .limit_prefix = 200000,
+                                                .mask_mode = REF_MASK_PACKED},
                                                {.name = "prefix only",
                                                 .batch = 3,
                                                 .prefix = {270, 0, 31},

@@ -14,24 +14,33 @@
 #define ORDERS 5
 
 /** Runs a case in all orders; the case itself is right by gate P1-1. */
-static void check_orders(const struct test_case *record, int sm_count) {
+static void check_orders_of(int32_t implementation, const struct test_case *record, int sm_count) {
     struct test_problem problem;
     struct test_outputs first;
     edge_make(record, &problem);
     simt_set_sm_count(sm_count);
-    edge_run_in_order(&problem, 0, &first);
+    edge_run_in_order(implementation, &problem, 0, &first);
     for (uint64_t order = 1; order < ORDERS; order++) {
         struct test_outputs other;
         struct harness_report report;
-        edge_run_in_order(&problem, test_hash(test_seed(), 9, order, 0) | 1, &other);
+        edge_run_in_order(implementation, &problem, test_hash(test_seed(), 9, order, 0) | 1,
+                          &other);
         ck_assert_msg(harness_same_bits(&other, &first, TEST_TRIVIAL_IS_FINE, &report) == 0,
                       "%s, %d multiprocessors, order %d: %s", problem.spec.name, sm_count,
                       (int)order, report.text);
         test_outputs_free(&other);
     }
-    printf("%s %s, %d multiprocessors: %d orders\n", "P1-4", problem.spec.name, sm_count, ORDERS);
+    printf("P1-4 %s: %s, %d multiprocessors: %d orders\n",
+           test_implementation_at(implementation)->name, problem.spec.name, sm_count, ORDERS);
     test_outputs_free(&first);
     test_problem_free(&problem);
+}
+
+/** The same of every implementation: exact mode is one. */
+static void check_orders(const struct test_case *record, int sm_count) {
+    for (int32_t k = 0; k < test_implementation_count(); k++) {
+        check_orders_of(k, record, sm_count);
+    }
 }
 
 START_TEST(row_tiles_of_every_fill) {

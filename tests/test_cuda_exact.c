@@ -57,12 +57,18 @@ START_TEST(exact_mode_must_be_asked_for) {
         kdtr_context_destroy(context);
     }
     simt_leak_rows(false);
-    /* The other half of the condition: sums of a row of zeros. */
-    simt_lose_sums(true);
-    kdtr_context *context = open_exact(KDTR_EXACT_FAILS);
-    exact_plan(context, KDTR_IMPLEMENTATION_FLASH, KDTR_UNSUPPORTED);
+}
+END_TEST
+
+/** Each part of the condition by itself. */
+START_TEST(every_fault_of_an_mma_is_found) {
+    simt_set_mma_fault((enum simt_mma_fault)_i);
+    int32_t verdict = _i == SIMT_MMA_RIGHT ? KDTR_EXACT_HOLDS : KDTR_EXACT_FAILS;
+    kdtr_context *context = open_exact(verdict);
+    exact_plan(context, KDTR_IMPLEMENTATION_FLASH,
+               _i == SIMT_MMA_RIGHT ? KDTR_OK : KDTR_UNSUPPORTED);
     kdtr_context_destroy(context);
-    simt_lose_sums(false);
+    simt_set_mma_fault(SIMT_MMA_RIGHT);
 }
 END_TEST
 
@@ -104,6 +110,7 @@ static Suite *cuda_exact_suite(void) {
     Suite *suite = suite_create("cuda_exact");
     TCase *tcase = test_tcase(suite, "P1-3", "P1-3 exact mode in the C ABI");
     tcase_add_test(tcase, exact_mode_must_be_asked_for);
+    tcase_add_loop_test(tcase, every_fault_of_an_mma_is_found, SIMT_MMA_RIGHT, SIMT_MMA_PLACES + 1);
     tcase_add_test(tcase, a_device_without_code_of_flash_has_no_exact_mode);
     tcase_add_test(tcase, flags_of_a_context_are_checked);
     tcase_add_test(tcase, the_reference_is_exact);

@@ -97,6 +97,20 @@ START_TEST(chunks_hold_their_key_tiles) {
 }
 END_TEST
 
+START_TEST(key_tiles_of_a_page_follow_each_other) {
+    for (int32_t index = 0; index < 4 * FLASH_EXACT_LARGE; index++) {
+        for (int32_t end = index + 1; end < index + 2 * FLASH_EXACT_LARGE; end += 7) {
+            int32_t count = 1;
+            while (index + count < end &&
+                   flash_exact_leap(index + count) == flash_exact_leap(index) + count) {
+                count++;
+            }
+            ck_assert_int_eq(flash_exact_in_page(index, end), count);
+        }
+    }
+}
+END_TEST
+
 /** Largest run of a request, once runs have been found to cover its chunks. */
 static int32_t largest_run(int32_t small, int32_t tiles, int32_t runs) {
     int32_t count = 0;
@@ -240,6 +254,7 @@ static Suite *flash_exact_schedule_suite(void) {
     tcase_add_test(tcase, heads_choose_the_pages);
     tcase_add_loop_test(tcase, pages_cover_the_positions, 0, 2);
     tcase_add_loop_test(tcase, chunks_hold_their_key_tiles, 0, 2);
+    tcase_add_test(tcase, key_tiles_of_a_page_follow_each_other);
     tcase_add_loop_test(tcase, runs_cover_the_chunks, 0, 2);
     tcase_add_test(tcase, runs_of_the_table);
     tcase_add_test(tcase, workspace_of_the_table);

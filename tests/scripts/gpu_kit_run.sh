@@ -151,18 +151,18 @@ run_bench() {
     return $failed
 }
 
-# sanitize_gate TOOL PROGRAM: what the tool says of a gate, then a line "sanitizer"; "not ok" if it
-# has findings, does not pass or does not end.
+# sanitize_gate TOOL PROGRAM [CASE]: what the tool says of a gate, or a Check case of it, then a
+# line "sanitizer"; "not ok" if it has findings, does not pass or does not end.
 sanitize_gate() {
     tool=$1
     program=$2
-    gate=$(basename "$program")
+    gate=$(basename "$program")${3:+ ($3)}
     # racecheck does not follow lane 0 through a __syncwarp: every lane arrives for itself.
-    if [ "$tool" = racecheck ] && [ -x "$kit/every-lane/$gate" ]; then
-        program=$kit/every-lane/$gate
+    if [ "$tool" = racecheck ] && [ -x "$kit/every-lane/$(basename "$program")" ]; then
+        program=$kit/every-lane/$(basename "$program")
     fi
-    out=$scratch/$tool-$gate.out
-    timed "$tool $gate" env CK_FORK=no KDTR_TEST_SCALE=small \
+    out=$(mktemp "$scratch/out.XXXXXX")
+    timed "$tool $gate" env CK_FORK=no KDTR_TEST_SCALE=small ${3:+CK_RUN_CASE="$3"} \
         "$sanitizer" --tool "$tool" --error-exitcode 99 "$program" > "$out" 2>&1
     code=$?
     cat "$out"
@@ -176,25 +176,39 @@ sanitize_gate() {
     echo "sanitizer $tool $gate: ${checks:-no result}; ${summary:-no summary}; exit code $code"
 }
 
-# sanitize TOOL: every gate, KDTR_JOBS at a time; then how many have findings.
+# sanitize_parts PROGRAM: what of a gate is run at a time. With several jobs its Check cases, which
+# it names itself, else all of it: an empty line.
+sanitize_parts() {
+    if [ "${KDTR_JOBS:-1}" -gt 1 ]; then
+        CK_FORK=no CK_VERBOSITY=verbose KDTR_TEST_SCALE=small timeout -k 10 "$limit" "$1" 2>&1 |
+            sed -n 's/^[^: ]*:[0-9]*:[PFE]:\([^:]*\):.*/\1/p' | sort -u
+    else
+        echo
+    fi
+}
+
+# sanitize TOOL: every gate, KDTR_JOBS parts of gates at a time; then how many parts have findings.
 sanitize() {
     tool=$1
     echo "sizes KDTR_TEST_SCALE=small KDTR_TEST_WORK=${KDTR_TEST_WORK:-} seed ${KDTR_TEST_SEED:-1}"
     "$sanitizer" --version | sed -n '$s/^/compute-sanitizer: /p'
-    running=0
     for program in "$kit"/gate_*; do
-        sanitize_gate "$tool" "$program" > "$scratch/$tool-$(basename "$program").log" 2>&1 &
-        running=$((running + 1))
-        if [ $running -ge "${KDTR_JOBS:-1}" ]; then
-            wait
-            running=0
-        fi
-    done
+        sanitize_parts "$program" > "$scratch/parts"
+        [ -s "$scratch/parts" ] || echo > "$scratch/parts"
+        while read -r part; do
+            printf '%s\t%s\n' "$program" "$part"
+        done < "$scratch/parts"
+    done > "$scratch/jobs"
+    number=0
+    while IFS="$(printf '\t')" read -r program part; do
+        number=$((number + 1))
+        sanitize_gate "$tool" "$program" "$part" > "$scratch/$(printf '%04d' $number).log" 2>&1 &
+        [ $((number % ${KDTR_JOBS:-1})) -ne 0 ] || wait
+    done < "$scratch/jobs"
     wait
-    for program in "$kit"/gate_*; do
-        cat "$scratch/$tool-$(basename "$program").log"
-    done
-    findings=$(grep -l "^not ok $tool " "$scratch/$tool"-*.log | wc -l)
+    cat "$scratch"/[0-9]*.log
+    findings=$(grep -l "^not ok $tool " "$scratch"/[0-9]*.log | wc -l)
+    rm -f "$scratch"/[0-9]*.log
     echo "findings $findings"
     [ "$findings" -eq 0 ]
 }

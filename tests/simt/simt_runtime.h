@@ -94,13 +94,17 @@ void simt_fail_functions(int count, cudaError_t error);
  */
 void simt_leak_rows(bool leak);
 
-/**
- * Makes an mma change the last bit of the sums of a row of zeros, where the other operand has a
- * large number: what exact mode must find too.
- *
- * @param lose whether it does from now on
- */
-void simt_lose_sums(bool lose);
+/** Faults of an mma, each of which exact mode must find: some sums are off in the last bit. */
+enum simt_mma_fault {
+    SIMT_MMA_RIGHT,         /**< None. */
+    SIMT_MMA_ZERO_ROWS,     /**< Of a row of zeros, in a column with a large number. */
+    SIMT_MMA_ZERO_ELEMENTS, /**< Of a row that is 0 somewhere, where the column has one, not all. */
+    SIMT_MMA_COLUMNS,       /**< Of a column whose neighbour has a NaN. */
+    SIMT_MMA_PLACES         /**< Of the fifth row, whatever it holds. */
+};
+
+/** Lets an mma have a fault from now on. @param fault which */
+void simt_set_mma_fault(enum simt_mma_fault fault);
 
 /**
  * Injects allocation failures.

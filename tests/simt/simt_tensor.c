@@ -90,10 +90,10 @@ void simt_leak_rows(bool leak) {
     leaks = leak;
 }
 
-static bool loses; /**< simt_lose_sums() */
+static enum simt_mma_fault fault; /**< simt_set_mma_fault() */
 
-void simt_lose_sums(bool lose) {
-    loses = lose;
+void simt_set_mma_fault(enum simt_mma_fault chosen) {
+    fault = chosen;
 }
 
 /** A program that knows nothing of the emulator can be given the fault by its environment. */
@@ -124,17 +124,28 @@ static void leak_rows(const struct mma_operands *from, float sum[MMA_M][MMA_N]) 
     }
 }
 
-/** Whether a row of a is 0, and a column of b has a large number. @param from operands
- * @param m the row @param n the column */
-static bool is_idle(const struct mma_operands *from, int m, int n) {
-    bool large = false;
+/** Whether a sum has the fault. @param from operands @param m the row @param n the column */
+static bool is_faulty(const struct mma_operands *from, int m, int n) {
+    int zeros = 0;
+    bool large = false; // where a is 0
+    bool nan = false;
     for (int k = 0; k < MMA_K; k++) {
-        if (from->a.value[m][k] != 0.0f) {
-            return false;
-        }
-        large = large || fabsf(from->b.value[k][n / 4][n % 4]) > 0x1p60f;
+        float neighbour = from->b.value[k][n / 4][n % 4 ^ 1];
+        bool zero = from->a.value[m][k] == 0.0f;
+        zeros += zero;
+        large = large || (zero && fabsf(from->b.value[k][n / 4][n % 4]) > 0x1p60f);
+        nan = nan || neighbour != neighbour;
     }
-    return large;
+    switch (fault) {
+    case SIMT_MMA_ZERO_ROWS:
+        return large && zeros == MMA_K;
+    case SIMT_MMA_ZERO_ELEMENTS:
+        return large && zeros < MMA_K;
+    case SIMT_MMA_COLUMNS:
+        return nan;
+    default:
+        return m == 4;
+    }
 }
 
 /** The sum of 16 products in ascending order of k is added to c. Nothing is skipped: 0 * NaN is
@@ -176,7 +187,7 @@ static void combine_mma(struct simt_warp *warp, uint32_t mask) {
             int m = (int)(lane / 4 + i / 2 * 8);
             int n = (int)(lane % 4 * 2 + i % 2);
             c[lane] += sum[m][n];
-            if (loses && is_idle(&from, m, n)) {
+            if (fault != SIMT_MMA_RIGHT && is_faulty(&from, m, n)) {
                 c[lane] = nextafterf(c[lane], 0.0f);
             }
         }
