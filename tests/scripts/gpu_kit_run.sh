@@ -105,7 +105,11 @@ gate_of() {
 # Every named case through the tool: the naive kernel against the bits in the bundle.
 tool_cases() {
     wrong=0
-    for case in $("$kit/kdtr" gen --list | awk '{ print $1 }'); do
+    "$kit/kdtr" gen --list > "$scratch/cases" && [ -s "$scratch/cases" ] || {
+        echo "not ok P0-5 kdtr verify: no named cases"
+        return 1
+    }
+    for case in $(awk '{ print $1 }' "$scratch/cases"); do
         if "$kit/kdtr" gen "$case" -o "$scratch/case.kdtr" && timeout -k 10 "$limit" \
             "$kit/kdtr" verify "$scratch/case.kdtr" --backend naive > "$scratch/out" 2>&1; then
             echo "ok P0-5 kdtr verify --backend naive: $case"
