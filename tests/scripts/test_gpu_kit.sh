@@ -131,6 +131,38 @@ ends 1 "$tools" sanitize memcheck && last sanitize-memcheck.log "EXIT 1"
 report "a tool that does not say that it found nothing"
 unset FINDS SILENT
 
+# A gate of two Check cases, which runs the one that CK_RUN_CASE names, if it has it.
+program "$kit/gate_p0_6" << 'END'
+checks=0
+for case in "P0-6 one" "P0-6 two"; do
+    [ "${CK_RUN_CASE:-$case}" = "$case" ] || continue
+    checks=$((checks + 1))
+    [ "${CK_VERBOSITY:-}" != verbose ] || echo "tests/gate.c:7:P:$case:a_test:0: Passed"
+    [ "${DIES:-}" != "$case" ] || exit 3
+done
+echo "100%: Checks: $checks, Failures: 0, Errors: 0"
+END
+export KDTR_JOBS=3
+ends 0 "$tools" sanitize synccheck && last sanitize-synccheck.log "EXIT 0" &&
+    grep -q '^sanitizer synccheck gate_p0_5: 100%: Checks: 1,' "$work/out" &&
+    grep -q '^sanitizer synccheck gate_p0_6 (P0-6 one): 100%: Checks: 1,' "$work/out" &&
+    grep -q '^sanitizer synccheck gate_p0_6 (P0-6 two): 100%: Checks: 1,' "$work/out"
+report "Check cases at a time"
+export DIES="P0-6 one"
+ends 1 "$tools" sanitize synccheck && grep -q '^findings 1$' "$work/out" &&
+    grep -q '^sanitizer synccheck gate_p0_6: ' "$work/out"
+report "a gate that dies before it has named its cases is run as a whole"
+unset DIES KDTR_JOBS
+export CK_RUN_CASE="a case of another gate"
+ends 1 "$tools" sanitize synccheck && grep -q '^not ok synccheck gate_p0_6$' "$work/out"
+report "a gate that makes no check"
+unset CK_RUN_CASE
+rm "$kit/gate_p0_6"
+mv "$kit/kdtr" "$work/kdtr"
+ends 1 "$driver" test && grep -q '^not ok P0-5 kdtr verify: no named cases$' "$work/out"
+report "a kit without the tool"
+mv "$work/kdtr" "$kit/kdtr"
+
 program "$work/tools/ncu" << 'END'
 echo "==PROF== Disconnected"
 [ "${BYTES:-}" = denied ] && echo "==ERROR== ERR_NVGPUCTRPERM" && exit 1
@@ -163,6 +195,7 @@ sleep 20
 END
 program "$kit/gate_p1_3" << 'END'
 echo "reached"
+echo "100%: Checks: 1, Failures: 0, Errors: 0"
 END
 ends 1 "$driver" test && last gpu.log "EXIT 1" && grep -q '^reached$' "$work/out" &&
     grep -q '^not ok P1-1 gate_p1_1_mma: exit code 139$' "$work/out" &&
