@@ -26,7 +26,7 @@ static int sees(const kdtr_problem *problem, int64_t first, int64_t i, int64_t j
         }
         return i == j;
     case KDTR_MASK_PACKED:
-        return a->mask_words[(first + i) * a->mask_stride_words + j / 32] >> j % 32 & 1;
+        return (a->mask_words[(first + i) * a->mask_stride_words + j / 32] >> j % 32 & 1) != 0;
     default:
         return 0;
     }

@@ -139,6 +139,7 @@ static int32_t compare_decodes(struct tool_session *s, struct candidate *candida
     if (status == KDTR_UNSUPPORTED) {
         return KDTR_OK; /* the nodes of this case are compared in others */
     }
+    other.o = other.lse = NULL;
     other.problem = decodes.problem;
     memcpy(other.arrays, decodes.arrays, sizeof other.arrays);
     status = status != KDTR_OK ? status : make_plan(&other, candidate, error);
