@@ -89,7 +89,7 @@ flash_exact_weigh(const struct flash_launch &launch, struct flash_exact_shared *
             flash_hide_path(shared, launch.call.num_heads, m, tile, raw);
         }
     }
-    flash_weigh(launch.scale, m, odd, event, raw, weights, rows);
+    flash_weigh(launch.scale, 0.0f, m, odd, event, raw, weights, rows);
 }
 
 /**

@@ -211,7 +211,8 @@ flash_score_tiles(const struct flash_launch &launch, struct flash_shared *shared
             if (tile >= whole) {
                 flash_mask(launch, work, m, tile * FLASH_KEYS, raw);
             }
-            flash_weigh(launch.scale, m, odd, 0, raw, weights, &rows);
+            const struct flash_length length = {end - first, whole};
+            flash_weigh(launch.scale, flash_lead(length, m16 == 1), m, odd, 0, raw, weights, &rows);
         } else if (lane == 0) {
             weights->event[m] = 0;
         }

@@ -15,6 +15,34 @@
 /** A lane's four weights of a row that sum to no more have not moved it: below 2^8 by more than ex2
  * errs. */
 #define FLASH_CALM 255.0f
+/** Key tiles of a short chunk, and of a shortest one, at most. */
+#define FLASH_SHORT_CHUNK 64
+#define FLASH_SHORTEST_CHUNK 40 /**< See FLASH_SHORT_CHUNK. */
+/** Key tiles of prefix rows of a request whose chunks may be shortest ones, at most. */
+#define FLASH_SHORT_PREFIX 512
+
+/** A chunk and its request, as far as laziness depends on them. */
+struct flash_length {
+    int32_t chunk;  /**< Key tiles. */
+    int32_t prefix; /**< Of the request: key tiles that hold prefix rows only. */
+};
+
+/**
+ * By how much a reference that moves stays below the score that moved it, in base 2: the weight of
+ * that score is 2^lead, which bfloat16 has exactly. Of few keys the rounding of the largest weights
+ * is much of the whole error. With a lead references move at scores that are larger by 8 - lead only,
+ * and so at more of the large ones. In long chunks that costs more time than it is worth.
+ *
+ * @param length of chunk and request
+ * @param single whether a pair of score warps has one m16 tile; then chunks are shorter still
+ * @return the lead
+ */
+static __device__ __forceinline__ float flash_lead(const struct flash_length &length, bool single) {
+    return length.chunk > FLASH_SHORT_CHUNK ? 0.0f
+           : length.chunk > FLASH_SHORTEST_CHUNK || length.prefix > FLASH_SHORT_PREFIX
+               ? 2.0f
+               : (single ? 4.0f : 5.0f);
+}
 
 /** What a lane keeps of the two rows that it finishes. */
 struct flash_rows {
@@ -54,6 +82,7 @@ static __device__ __forceinline__ uint32_t flash_visible(const struct ref_attent
 
 /** Moves references up where a score asks for it. Writes the factors of both rows. */
 static __device__ __forceinline__ uint32_t flash_move_references(const float raw[8], float scale,
+                                                                 float lead,
                                                                  struct flash_rows *rows,
                                                                  float *factor) {
     int32_t lane = ptx_lane();
@@ -68,8 +97,9 @@ static __device__ __forceinline__ uint32_t flash_move_references(const float raw
         float change = 1.0f;
         /* The same difference as a weight's, so that whoever would move has asked for it itself. */
         if (maximum - rows->reference[r] > FLASH_LAZY) {
-            change = ptx_exp2(rows->reference[r] - maximum);
-            rows->reference[r] = maximum;
+            float moved_to = maximum - lead;
+            change = ptx_exp2(rows->reference[r] - moved_to);
+            rows->reference[r] = moved_to;
             rows->sum[r] *= change;
             moved = 1;
         }
@@ -138,6 +168,7 @@ static __device__ __forceinline__ void flash_mask(const struct flash_launch &lau
  * against the references as they are; only what that shows to be wrong is made again.
  *
  * @param scale   of scores, to base 2
+ * @param lead    flash_lead()
  * @param m       the m16 tile
  * @param odd     whether a dot product was not finite, before masks
  * @param event   what there is for the value warps beside what is found here
@@ -145,8 +176,8 @@ static __device__ __forceinline__ void flash_mask(const struct flash_launch &lau
  * @param weights the tile's
  * @param rows    references and sums, brought forward
  */
-static __device__ __forceinline__ void flash_weigh(float scale, int32_t m, bool odd, uint32_t event,
-                                                   const float raw[8],
+static __device__ __forceinline__ void flash_weigh(float scale, float lead, int32_t m, bool odd,
+                                                   uint32_t event, const float raw[8],
                                                    struct flash_weights *weights,
                                                    struct flash_rows *rows) {
     int32_t lane = (int32_t)threadIdx.x % 32;
@@ -158,7 +189,7 @@ static __device__ __forceinline__ void flash_weigh(float scale, int32_t m, bool 
     /* Before the vote, whose answer takes a while. */
     flash_store_weights(weight, &weights->fragment[m][lane]);
     if (__any_sync(0xffffffffu, !calm)) {
-        event |= flash_move_references(raw, scale, rows, weights->factor + m * 16);
+        event |= flash_move_references(raw, scale, lead, rows, weights->factor + m * 16);
         event |= __any_sync(0xffffffffu, odd) ? FLASH_EVENT_ODD : 0;
         /* A row that has seen nothing has dot products of -inf only. */
         const float reference[2] = {rows->reference[0] == -INFINITY ? 0.0f : rows->reference[0],

@@ -18,6 +18,7 @@
 #define LOG2_E 0x1.71547652b82fep+0 /**< log2 e */
 #define LN_2 0x1.62e42fefa39efp-1   /**< ln 2 */
 #define LAZY 8.0                    /**< A row's maximum may exceed its reference by this. */
+#define LEAST_MOVE 3.0              /**< What a reference moves by, at least. */
 #define APPROX 0x1p-22              /**< ex2.approx, lg2.approx. */
 #define FLUSHED 0x1p-115            /**< A weight that a flush may take away. */
 #define EXACT_SUM 0x1p20            /**< Below this r + 8 is rounded by at most 1/16. */
@@ -106,7 +107,7 @@ static void flash_weights(const struct flash_bound_limits *limits, int64_t token
         double span = maximum - s->score[v] + 2.0 * (LAZY + top + s->error[v]);
         double changes = (double)limits->tiles;
         if (fabs(maximum) + span < EXACT_SUM) {
-            changes = fmin(changes, span / LAZY);
+            changes = fmin(changes, span / LEAST_MOVE);
         }
         s->error[v] = expm1(LN_2 * (s->error[v] + U32 * span) + (changes + 2.0) * FACTOR_ERROR);
     }

@@ -113,6 +113,12 @@ static inline double test_absorption_lse_bound_f64(double score_error, double ls
  */
 #define TEST_FAR_LSE 0x1p-21
 
+/**
+ * An output of two kinds of weights that bfloat16 has exactly, relative to it: a few roundings of
+ * float32 and errors of ex2. Rounding the weight of that test to bfloat16 costs 2^-10.
+ */
+#define TEST_LEAD 0x1p-18
+
 /** What FlashMLA's test of dense decoding asks for: o, absolute or relative. */
 #define TEST_FLASHMLA_O 8e-4
 /** See TEST_FLASHMLA_O. */

@@ -16,6 +16,8 @@
 #define LOG2_E 0x1.715476p+0f /**< log2 e in float32. */
 #define LN_2 0x1.62e43p-1f    /**< ln 2 in float32. */
 #define LAZY 8.0f             /**< See spec/numerics.md. */
+#define LEAD 5.0f             /**< The largest of those there, of short chunks. */
+#define SHORT_CHUNK 64        /**< Tiles of one. */
 
 /** One row and head in progress. */
 struct model {
@@ -25,6 +27,7 @@ struct model {
     int32_t chains; /* of half a score */
     int32_t bug;
     float factor; /* fl(scale log2 e) */
+    float lead;
     float reference;
     float sum;
     float *o; /* [L] of the chunk */
@@ -131,8 +134,9 @@ static void model_tile(struct model *m, const float *t, const int64_t *slots, in
         return;
     }
     if (maximum - m->reference > LAZY) {
-        float factor = m->reference > -INFINITY ? model_ex2(m->reference - maximum) : 0.0f;
-        m->reference = maximum;
+        float moved = maximum - m->lead;
+        float factor = m->reference > -INFINITY ? model_ex2(m->reference - moved) : 0.0f;
+        m->reference = moved;
         m->sum *= factor;
         for (int32_t d = 0; d < m->a->latent_dim && m->bug != FLASH_NO_RESCALE; d++) {
             m->o[d] *= factor;
@@ -203,6 +207,7 @@ static void model_row(struct model *m, int64_t index, int32_t head, const struct
     int64_t v = 0;
     int not_a_number = 0;
     m->o = sums;
+    m->lead = chunk_tiles > SHORT_CHUNK ? 0.0f : LEAD;
     while (v < tokens) {
         int64_t first = tile_of(row, nodes, v) / chunk_tiles;
         m->reference = -INFINITY;

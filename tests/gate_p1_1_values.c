@@ -14,6 +14,8 @@
 
 /** A power of two; its square times the scale is a score. */
 #define FAR 0x1p60f
+/** The scale of scores that are in base 2 as they are. */
+#define LN_2 0x1.62e43p-1f
 
 /** Queries that see one rope column only, and that with a factor; every key has -FAR there. */
 static void make_far(struct test_problem *problem, float factor) {
@@ -63,6 +65,50 @@ START_TEST(scores_below_any_sentinel) {
                       "mode %d: %s", mode, report.text);
         test_outputs_free(&far);
         test_outputs_free(&zero);
+        test_problem_free(&problem);
+    }
+}
+END_TEST
+
+/** Scores in base 2 of 0, but of `large` for one key, the only one whose latent row is not 0. */
+static void make_large(struct test_problem *problem, int64_t key, float large) {
+    const struct ref_attention *a = &problem->call;
+    make_far(problem, 1.0f);
+    for (int64_t slot = 0; slot < problem->num_slots; slot++) {
+        int is_large = slot == ref_load_index(a->slots, a->slot_dtype, key);
+        ref_store_f32((void *)(uintptr_t)a->kv_rope, REF_BF16, slot * a->kv_rope_stride,
+                      is_large ? large : 0.0f);
+        for (int32_t d = 0; d < a->latent_dim; d++) {
+            ref_store_f32((void *)(uintptr_t)a->kv_latent, REF_BF16, slot * a->kv_latent_stride + d,
+                          is_large ? 1.0f : 0.0f);
+        }
+    }
+    problem->call.scale = LN_2;
+}
+
+START_TEST(a_large_weight_of_few_keys_is_exact) {
+    /* The weight is 2^4.40625 times those before it, which bfloat16 would round by 1/472: it must
+       move the reference. Once for a pair of score warps with one m16 tile, once with two. */
+    const float large = 4.40625f;
+    for (int32_t heads = 1; heads <= 64; heads += 63) {
+        const struct test_case record = {.name = "a large weight",
+                                         .prefix = {40},
+                                         .nodes = {1},
+                                         .heads = heads,
+                                         .mask_mode = REF_MASK_NONE};
+        struct test_problem problem;
+        struct test_outputs outputs;
+        edge_make(&record, &problem);
+        make_large(&problem, 20, large);
+        ck_assert_int_eq(edge_run(0, &problem, &outputs), 1);
+        double weight = exp2((double)large);
+        double expected = weight / (weight + 39.0);
+        for (int64_t i = 0; i < outputs.rows * outputs.heads * outputs.columns; i++) {
+            double error = fabs((double)outputs.o[i] - expected) / expected;
+            ck_assert_msg(error <= TEST_LEAD, "%d heads, element %lld: %.9g, expected %.9g", heads,
+                          (long long)i, (double)outputs.o[i], expected);
+        }
+        test_outputs_free(&outputs);
         test_problem_free(&problem);
     }
 }
@@ -147,6 +193,7 @@ static Suite *gate_p1_1_values_suite(void) {
     Suite *suite = suite_create("P1-1 values");
     TCase *tcase = test_tcase(suite, "P1-1", "P1-1 sentinels and a peer's tolerance");
     tcase_add_test(tcase, scores_below_any_sentinel);
+    tcase_add_test(tcase, a_large_weight_of_few_keys_is_exact);
     tcase_add_test(tcase, tolerance_of_flashmla);
     return suite;
 }
