@@ -102,12 +102,7 @@ static int32_t make_trees(struct bench_case *c, kdtr_error *error) {
     for (int64_t b = 0; status == KDTR_OK && b < p->batch; b++) {
         int32_t *parents = (int32_t *)c->host[PARENTS] + b * p->nodes;
         uint32_t *mask = (uint32_t *)c->host[MASK] + b * p->nodes * words;
-        if (c->row->budget > 0) {
-            uint64_t seed = c->seed + 5 + ((uint64_t)b << 40);
-            status = bench_draft_tree(seed, c->row->budget, parents, mask, error);
-        } else {
-            bench_random_tree(c->seed + 3, (uint64_t)(b * p->nodes), p->nodes, parents, mask);
-        }
+        status = bench_make_tree(c->row, c->seed + 3, b, parents, mask, error);
     }
     return status;
 }

@@ -96,3 +96,14 @@ int32_t bench_draft_tree(uint64_t seed, int32_t budget, int32_t *parents, uint32
     free(d.workspace);
     return status;
 }
+
+int32_t bench_make_tree(const struct bench_row *row, uint64_t seed, int64_t request,
+                        int32_t *parents, uint32_t *mask, kdtr_error *error) {
+    if (row->budget > 0) {
+        return bench_draft_tree(seed + 2 + ((uint64_t)request << 40), row->budget, parents, mask,
+                                error);
+    }
+    bench_random_tree(seed, (uint64_t)(request * row->point.nodes), row->point.nodes, parents,
+                      mask);
+    return KDTR_OK;
+}

@@ -38,4 +38,18 @@ void bench_random_tree(uint64_t seed, uint64_t first, int32_t nodes, int32_t *pa
 int32_t bench_draft_tree(uint64_t seed, int32_t budget, int32_t *parents, uint32_t *mask,
                          kdtr_error *error);
 
+/**
+ * The tree of a request of a row: a draft tree where the row has a budget, else a random one.
+ *
+ * @param row     the row
+ * @param seed    of two streams, this and the next one but one
+ * @param request number of the request
+ * @param parents [Q] filled
+ * @param mask    [Q, ceil(Q / 32)] filled
+ * @param error   filled on failure
+ * @return kdtr_status
+ */
+int32_t bench_make_tree(const struct bench_row *row, uint64_t seed, int64_t request,
+                        int32_t *parents, uint32_t *mask, kdtr_error *error);
+
 #endif

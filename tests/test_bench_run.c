@@ -10,6 +10,7 @@
 #include "draft_tree.h"
 #include "gpu_options.h"
 #include "gpu_progress.h"
+#include "gpu_schedule.h"
 #include "gpu_sets.h"
 #include "gpu_tree.h"
 #include "test_bench.h"
@@ -157,6 +158,21 @@ START_TEST(rows_of_the_sweeps) {
 }
 END_TEST
 
+/** No row is refused for its sizes, on two cards' numbers of multiprocessors. */
+START_TEST(rows_have_plans) {
+    struct bench_row rows[BENCH_MAX_ROWS];
+    int32_t n = bench_list_rows(&everything, rows);
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t sm_count = 132; sm_count <= 188; sm_count += 56) {
+            struct bench_schedule schedule;
+            bench_schedule_row(&rows[i], sm_count, &schedule);
+            ck_assert_msg(schedule.workspace_bytes > 0, "row %d", i);
+            ck_assert_int_le(schedule.workspace_bytes, (int64_t)256 << 20);
+        }
+    }
+}
+END_TEST
+
 START_TEST(rows_of_a_point) {
     struct bench_row rows[BENCH_MAX_ROWS];
     const int32_t flash = KDTR_IMPLEMENTATION_FLASH;
@@ -288,6 +304,29 @@ START_TEST(trees_of_a_draft) {
 }
 END_TEST
 
+/** Which of them a row has, and that requests differ. */
+START_TEST(trees_of_a_row) {
+    enum { NODES = 33, WORDS = 2 };
+    int32_t parents[2][NODES];
+    int32_t expected[NODES];
+    uint32_t mask[NODES * WORDS];
+    kdtr_error error = {0};
+    struct bench_row row = {.point = {2, 8, NODES, 100}, .budget = NODES - 1};
+    for (int64_t b = 0; b < 2; b++) {
+        ck_assert_int_eq(bench_make_tree(&row, 9, b, parents[b], mask, &error), KDTR_OK);
+    }
+    ck_assert(memcmp(parents[0], parents[1], sizeof parents[0]) != 0);
+    ck_assert_int_eq(bench_draft_tree(11, NODES - 1, expected, mask, &error), KDTR_OK);
+    ck_assert(memcmp(parents[0], expected, sizeof expected) == 0);
+    row.budget = 0;
+    for (int64_t b = 0; b < 2; b++) {
+        ck_assert_int_eq(bench_make_tree(&row, 9, b, parents[b], mask, &error), KDTR_OK);
+        bench_random_tree(9, (uint64_t)(b * NODES), NODES, expected, mask);
+        ck_assert(memcmp(parents[b], expected, sizeof expected) == 0);
+    }
+}
+END_TEST
+
 START_TEST(progress_text) {
     char text[BENCH_PROGRESS_SIZE];
     bench_progress_text(0, 160, 0.9, text, sizeof text);
@@ -308,10 +347,12 @@ Suite *bench_run_suite(void) {
     tcase_add_test(tcase, rows_of_the_table);
     tcase_add_test(tcase, rows_of_all_sets);
     tcase_add_test(tcase, rows_of_the_sweeps);
+    tcase_add_test(tcase, rows_have_plans);
     tcase_add_test(tcase, rows_of_a_point);
     tcase_add_test(tcase, options_parse);
     tcase_add_test(tcase, trees_random);
     tcase_add_test(tcase, trees_of_a_draft);
+    tcase_add_test(tcase, trees_of_a_row);
     tcase_add_test(tcase, progress_text);
     return suite;
 }

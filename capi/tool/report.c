@@ -225,15 +225,56 @@ static int write_report(struct report *r, const char *path) {
     return passed ? TOOL_AGREE : TOOL_MISMATCH;
 }
 
-/** The device's name, which is in the usual name of the file. Returns an exit code. */
-static int find_device(struct report *r) {
+/** In the child: says the device's name. Returns an exit code. */
+static int say_device(int channel) {
     struct tool_session s = {.naive = 1}; /* a CUDA context */
     kdtr_error error = {0};
     if (tool_open_context(&s, &error) != KDTR_OK) {
         return tool_fail("report", &error);
     }
-    snprintf(r->device, sizeof r->device, "%s", kdtr_context_device_name(s.context));
-    tool_close(&s);
+    const char *name = kdtr_context_device_name(s.context);
+    return write(channel, name, strlen(name)) > 0 ? TOOL_AGREE : TOOL_BAD_INPUT;
+}
+
+/**
+ * Asks for the device's name, which is in the usual name of the file. In a child, since a process
+ * keeps its place on the device: where only one may have it, the parts could not run.
+ */
+static int ask_device(struct report *r) {
+    int channel[2];
+    int status = 0;
+    size_t used = 0;
+    ssize_t got = 0;
+    fflush(stdout);
+    pid_t child = pipe(channel) == 0 ? fork() : -1;
+    if (child < 0) {
+        perror("kdtr: report");
+        return TOOL_BAD_INPUT;
+    }
+    if (child == 0) {
+        _exit(say_device(channel[1]));
+    }
+    close(channel[1]);
+    do {
+        used += (size_t)got;
+        got = read(channel[0], r->device + used, sizeof r->device - 1 - used);
+    } while (got > 0);
+    close(channel[0]);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFSIGNALED(status)) {
+        fprintf(stderr, "kdtr: report: the check for a device ended by signal %d\n",
+                WTERMSIG(status));
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : TOOL_BAD_INPUT;
+}
+
+/** Device, and the folders that the report must not name. Returns an exit code. */
+static int find_device(struct report *r) {
+    int code = ask_device(r);
+    if (code != TOOL_AGREE) {
+        return code;
+    }
     ssize_t length = readlink("/proc/self/exe", r->program, sizeof r->program - 1);
     r->program[length > 0 ? length : 0] = '\0';
     char *folder_end = strrchr(r->program, '/');
