@@ -101,8 +101,9 @@ typedef enum kdtr_implementation {
 /** Bits of kdtr_plan_config.flags. */
 typedef enum kdtr_plan_flag {
     /** Exact mode: the row of a node has the bits of a plain decode of the same tokens, whatever
-        the number of nodes and the split into prefix and tree (spec/numerics.md). CUDA: the context
-        must have been asked for it, and its check have passed. */
+        the number of nodes and the split into prefix and tree (spec/numerics.md), if the decode's
+        plan has this flag and the same H too. CUDA: the context must have been asked for it, and
+        its check have passed. */
     KDTR_PLAN_EXACT = 1
 } kdtr_plan_flag;
 

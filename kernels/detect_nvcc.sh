@@ -11,7 +11,11 @@ find_nvcc() {
         echo "none hidden by KDTR_NVCC=none"
         return
     fi
-    nvcc=${KDTR_NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
+    nvcc=$(command -v "${KDTR_NVCC:-nvcc}" || echo "${KDTR_NVCC:-/usr/local/cuda/bin/nvcc}")
+    if [ ! -x "$nvcc" ] && [ -n "${KDTR_NVCC:-}" ]; then
+        echo "none KDTR_NVCC names no program: $nvcc"
+        return
+    fi
     if [ ! -x "$nvcc" ]; then
         echo "none no nvcc in PATH or /usr/local/cuda"
         return

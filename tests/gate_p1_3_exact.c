@@ -221,6 +221,29 @@ START_TEST(siblings_at_one_position) {
 }
 END_TEST
 
+START_TEST(a_mask_that_is_no_tree) {
+    /* What nodes 2 and 4 see is among what node 3 sees, but not the first of it; the same of node 6
+     * and node 7. Nodes 4, 6 and 7 do not see themselves. */
+    static const uint32_t rows[] = {1, 3, 5, 15, 9, 27, 20, 21};
+    for (int64_t prefix = 30; prefix <= 32; prefix++) {
+        struct test_problem problem;
+        edge_make(&(struct test_case){.name = "no tree",
+                                      .prefix = {prefix},
+                                      .nodes = {8},
+                                      .heads = 8,
+                                      .mask_mode = REF_MASK_PACKED},
+                  &problem);
+        uint32_t *words = test_problem_alloc(&problem, 8, sizeof *words);
+        memcpy(words, rows, sizeof rows);
+        problem.call.mask_words = words;
+        problem.call.mask_stride_words = 1;
+        check_problem(&problem, 1);
+        test_problem_free(&problem);
+    }
+    say("a mask that is no tree");
+}
+END_TEST
+
 START_TEST(a_chain_of_1025_nodes) {
     check_record(&(struct test_case){.name = "chain",
                                      .prefix = {7},
@@ -337,6 +360,7 @@ static Suite *gate_p1_3_exact_suite(void) {
     TCase *tcase = test_tcase(suite, "P1-3", "P1-3 a node has the bits of a decode");
     tcase_add_test(tcase, around_a_key_tile_and_a_small_chunk);
     tcase_add_test(tcase, siblings_at_one_position);
+    tcase_add_test(tcase, a_mask_that_is_no_tree);
     tcase_add_test(tcase, any_batch_and_any_layout);
     tcase_add_test(tcase, zeros_are_stored_as_plus_zero);
     tcase = test_tcase(suite, "P1-3", "P1-3 random trees and values");

@@ -187,6 +187,33 @@ START_TEST(the_workspace_holds_every_item) {
 END_TEST
 
 /** What flash_quotient takes, 2^20, bounds the key tiles and chunks of a request. */
+START_TEST(a_workspace_beyond_64_bits_is_refused) {
+    /* What a plan refuses before; the layout must not wrap all the same. */
+    const struct flash_split split = {.blocks = 132, .expected_batch = 1};
+    struct flash_layout layout;
+    struct ref_attention a = {.batch = 1,
+                              .num_heads = 1,
+                              .mask_mode = REF_MASK_PARENTS,
+                              .max_nodes = 64,
+                              .row_capacity = INT64_MAX / 8 / 64 + 1,
+                              .max_prefix_len = 100};
+    ck_assert_int_eq(flash_workspace_layout(&a, &split, &layout), REF_SIZE_OVERFLOW);
+    a.row_capacity = INT64_MAX / 8 / 64 / 1024 + 1;
+    a.num_heads = 1024;
+    ck_assert_int_eq(flash_workspace_layout(&a, &split, &layout), REF_SIZE_OVERFLOW);
+    /* Small enough for rows, too large for the mask made of their parents. */
+    a.num_heads = 1;
+    a.row_capacity = (int64_t)1 << 40;
+    a.max_nodes = INT32_MAX - 31;
+    ck_assert_int_eq(flash_workspace_layout(&a, &split, &layout), REF_SIZE_OVERFLOW);
+    a.mask_mode = REF_MASK_CHAIN;
+    ck_assert_int_eq(flash_workspace_layout(&a, &split, &layout), REF_OK);
+    ck_assert_int_gt(layout.bytes, layout.partials);
+    ck_assert_int_gt(layout.partials, layout.states);
+    ck_assert_int_gt(layout.states, (int64_t)4 << 40);
+}
+END_TEST
+
 START_TEST(numbers_of_key_tiles_fit) {
     for (int64_t more = 0; more < 2; more++) {
         int64_t tiles = (FLASH_MOST_KEYS + more + FLASH_KEYS - 1) / FLASH_KEYS;
@@ -216,6 +243,7 @@ static Suite *flash_schedule_suite(void) {
     tcase_add_test(tcase, a_cut_covers_rows_and_keys);
     tcase_add_test(tcase, cuts_of_the_table);
     tcase_add_test(tcase, parts_by_the_length_of_items);
+    tcase_add_test(tcase, a_workspace_beyond_64_bits_is_refused);
     tcase_add_test(tcase, the_workspace_holds_every_item);
     tcase_add_test(tcase, numbers_of_key_tiles_fit);
     tcase_add_test(tcase, most_chunks_by_definition);

@@ -22,9 +22,10 @@ int32_t tool_open_context(struct tool_session *session, kdtr_error *error) {
                        ? NULL
                        : dlsym(session->cuda_library, "kdtr_cuda_context_create_flags");
     if (symbol == NULL) {
-        snprintf(error->text, sizeof error->text, "no CUDA device: %s",
-                 session->cuda_library == NULL ? "libkdtr_cuda.so.0 is not there" : dlerror());
-        return error->code = KDTR_NO_DEVICE;
+        const char *why = dlerror();
+        snprintf(error->text, sizeof error->text, "no CUDA library (ninja cuda builds it): %s",
+                 why != NULL ? why : "libkdtr_cuda.so.0 is of another version");
+        return error->code = KDTR_UNSUPPORTED;
     }
     int32_t (*create)(int32_t, uint32_t, kdtr_context **, kdtr_error *);
     memcpy(&create, &symbol, sizeof create); /* ISO C has no cast from object to function pointer */
@@ -35,7 +36,8 @@ int32_t tool_open_context(struct tool_session *session, kdtr_error *error) {
 struct staging {
     struct tool_session *session;
     void *tensor[64]; /* a bundle has at most 64 tensors */
-    void *q_latent;   /* of a module problem */
+    void *array[TOOL_ARRAYS];
+    void *q_latent; /* of a module problem */
     void *o;
     void *lse;
     void *workspace;
@@ -77,6 +79,12 @@ static const void *translate(struct staging *g, const void *pointer) {
         }
         return g->tensor[i] == NULL ? NULL : (const char *)g->tensor[i] + (at - begin);
     }
+    for (int i = 0; pointer != NULL && i < TOOL_ARRAYS; i++) {
+        const struct tool_array *array = &g->session->arrays[i];
+        if (array->data == pointer) {
+            return g->array[i] = stage(g, array->data, array->bytes);
+        }
+    }
     return NULL; /* nothing, or no element of anything: there is nothing to read */
 }
 
@@ -84,6 +92,9 @@ static void release(struct staging *g) {
     kdtr_context *context = g->session->context;
     for (int i = 0; i < 64; i++) {
         kdtr_memory_free(context, g->tensor[i]);
+    }
+    for (int i = 0; i < TOOL_ARRAYS; i++) {
+        kdtr_memory_free(context, g->array[i]);
     }
     kdtr_memory_free(context, g->q_latent);
     kdtr_memory_free(context, g->o);

@@ -32,6 +32,8 @@ struct candidate {
     uint32_t flags;
     int32_t cases;  /* that it took */
     size_t count;   /* elements */
+    size_t decoded; /* of these compared with a decode */
+    size_t unequal; /* that have not a decode's bits */
     size_t beyond;  /* that differ, or are beyond their bound */
     double largest; /* error / bound */
 };
@@ -67,6 +69,15 @@ static double largest_value(const kdtr_problem *problem) {
     return largest;
 }
 
+/** Whether two numbers have the same bits: NaN equals NaN, and zeros of two signs differ. */
+static int same_bits(const float *a, const float *b) {
+    uint32_t left;
+    uint32_t right;
+    memcpy(&left, a, sizeof left);
+    memcpy(&right, b, sizeof right);
+    return left == right;
+}
+
 /** Compares with the expected tensor of that name: bound 0 asks for equal bits. */
 static int32_t compare(struct candidate *candidate, const kdtr_bundle *bundle, const char *name,
                        const float *actual, double bound, kdtr_error *error) {
@@ -75,7 +86,7 @@ static int32_t compare(struct candidate *candidate, const kdtr_bundle *bundle, c
     const float *expected = tensor.data;
     size_t count = status == KDTR_OK ? tensor.bytes / sizeof *expected : 0;
     for (size_t i = 0; i < count; i++) {
-        int same = memcmp(&actual[i], &expected[i], sizeof *actual) == 0;
+        int same = same_bits(&actual[i], &expected[i]);
         double difference = fabs((double)actual[i] - (double)expected[i]);
         candidate->beyond += !same && !(difference <= bound);
         if (!same && bound > 0.0 && difference / bound > candidate->largest) {
@@ -86,35 +97,86 @@ static int32_t compare(struct candidate *candidate, const kdtr_bundle *bundle, c
     return status;
 }
 
-/** Runs a case with a candidate; one that does not take it is passed over. */
-static int32_t run_case(struct tool_session *s, struct candidate *candidate, kdtr_error *error) {
+/** Plans a problem for a candidate. */
+static int32_t make_plan(struct tool_session *s, const struct candidate *candidate,
+                         kdtr_error *error) {
     kdtr_plan_config config = s->problem.config;
-    size_t pairs = (size_t)config.row_capacity * (size_t)config.num_heads;
     config.implementation = candidate->implementation;
     config.flags = candidate->flags;
-    int32_t status = kdtr_plan_create(s->context, &config, &s->plan, error);
-    if (status == KDTR_UNSUPPORTED) {
-        return KDTR_OK;
-    }
-    s->o = calloc(pairs * (size_t)config.latent_dim, sizeof *s->o);
+    return kdtr_plan_create(s->context, &config, &s->plan, error);
+}
+
+/** Runs a planned problem; o and lse are the session's until free_outputs. */
+static int32_t run_plan(struct tool_session *s, kdtr_error *error) {
+    const kdtr_plan_config *c = &s->problem.config;
+    size_t pairs = (size_t)c->row_capacity * (size_t)c->num_heads;
+    int32_t status = KDTR_OK;
+    s->o = calloc(pairs * (size_t)c->latent_dim, sizeof *s->o);
     s->lse = calloc(pairs, sizeof *s->lse);
-    if (status == KDTR_OK && (s->o == NULL || s->lse == NULL)) {
+    if (s->o == NULL || s->lse == NULL) {
         snprintf(error->text, sizeof error->text, "no memory for %zu rows of output", pairs);
         status = error->code = KDTR_OUT_OF_MEMORY;
     }
+    status = status != KDTR_OK ? status : tool_run(s, error);
+    kdtr_plan_destroy(s->plan);
+    s->plan = NULL;
+    return status;
+}
+
+/** Releases the outputs of run_plan. */
+static void free_outputs(struct tool_session *s) {
+    free(s->o);
+    free(s->lse);
+    s->o = s->lse = NULL;
+}
+
+/** In exact mode: the nodes' decodes, run alone, must have the bits of the verify call. */
+static int32_t compare_decodes(struct tool_session *s, struct candidate *candidate,
+                               kdtr_error *error) {
+    struct tool_session other = *s;
+    struct tool_decodes decodes;
+    int32_t status = tool_make_decodes(&s->problem, &decodes, error);
+    if (status == KDTR_UNSUPPORTED) {
+        return KDTR_OK; /* the nodes of this case are compared in others */
+    }
+    other.o = other.lse = NULL;
+    other.problem = decodes.problem;
+    memcpy(other.arrays, decodes.arrays, sizeof other.arrays);
+    status = status != KDTR_OK ? status : make_plan(&other, candidate, error);
+    status = status != KDTR_OK ? status : run_plan(&other, error);
+    const kdtr_plan_config *c = &s->problem.config;
+    size_t pairs = (size_t)c->row_capacity * (size_t)c->num_heads;
+    size_t elements = status == KDTR_OK ? pairs * (size_t)c->latent_dim : 0;
+    for (size_t i = 0; i < elements; i++) {
+        candidate->unequal += !same_bits(&s->o[i], &other.o[i]);
+    }
+    for (size_t i = 0; i < (status == KDTR_OK ? pairs : 0); i++) {
+        candidate->unequal += !same_bits(&s->lse[i], &other.lse[i]);
+    }
+    candidate->decoded += status == KDTR_OK ? elements + pairs : 0;
+    free_outputs(&other);
+    tool_free_decodes(&decodes);
+    return status;
+}
+
+/** Runs a case with a candidate; one that does not take it is passed over. */
+static int32_t run_case(struct tool_session *s, struct candidate *candidate, kdtr_error *error) {
     int equal = candidate->implementation == KDTR_IMPLEMENTATION_NAIVE;
     double bound = equal ? 0.0 : FLASH_SHARE * largest_value(&s->problem);
-    status = status != KDTR_OK ? status : tool_run(s, error);
+    int32_t status = make_plan(s, candidate, error);
+    if (status == KDTR_UNSUPPORTED) {
+        return KDTR_OK;
+    }
+    status = status != KDTR_OK ? status : run_plan(s, error);
     status = status != KDTR_OK ? status : compare(candidate, s->bundle, "o", s->o, bound, error);
     status = status != KDTR_OK
                  ? status
                  : compare(candidate, s->bundle, "lse", s->lse, equal ? 0.0 : FLASH_LSE, error);
+    if (status == KDTR_OK && (candidate->flags & KDTR_PLAN_EXACT) != 0) {
+        status = compare_decodes(s, candidate, error);
+    }
     candidate->cases += status == KDTR_OK;
-    kdtr_plan_destroy(s->plan);
-    free(s->o);
-    free(s->lse);
-    s->plan = NULL;
-    s->o = s->lse = NULL;
+    free_outputs(s);
     return status;
 }
 
@@ -141,6 +203,12 @@ static int check_candidate(struct tool_session *s, struct candidate *candidate) 
         printf("beyond, worst error/bound %.3g: ", candidate->largest);
     }
     printf("%s\n", failed ? "FAILED" : "ok");
+    if ((candidate->flags & KDTR_PLAN_EXACT) != 0) {
+        int unequal = candidate->decoded == 0 || candidate->unequal > 0;
+        printf("  %s: %zu of %zu elements have not the bits of a decode: %s\n", candidate->name,
+               candidate->unequal, candidate->decoded, unequal ? "FAILED" : "ok");
+        failed |= unequal;
+    }
     return failed ? TOOL_MISMATCH : TOOL_AGREE;
 }
 

@@ -46,21 +46,53 @@ int tool_usage(const char *command, const char *format, ...) __attribute__((form
 /** Prints the help of a command. @param command its name, or NULL @return 1 if there is none */
 int tool_print_help(const char *command);
 
+/** Host memory that a run reads and that is not of the bundle. */
+struct tool_array {
+    const void *data; /**< Its begin; NULL where there is none. */
+    size_t bytes;     /**< Its size. */
+};
+
+/** Most of them in a run. */
+#define TOOL_ARRAYS 3
+
 /** A problem with its bundle, bound to a context: what `verify` works on. */
 struct tool_session {
-    const char *path;      /**< File name. */
-    kdtr_bundle *bundle;   /**< The bundle. */
-    kdtr_problem problem;  /**< Its problem. */
-    kdtr_context *context; /**< Where it runs. */
-    kdtr_plan *plan;       /**< Plan of the run. */
-    int32_t threads;       /**< --threads, 0 if not given. */
-    int naive;             /**< 1: --backend naive. */
-    int exact;             /**< 1: the CUDA context checks for exact mode. */
-    void *cuda_library;    /**< Handle of libkdtr_cuda, or NULL. */
-    float *o;              /**< [R,H,L] our output. */
-    float *lse;            /**< [R,H] our output. */
-    float *q_latent;       /**< Module problem: [R,H,L] absorbed queries. */
+    const char *path;                      /**< File name. */
+    kdtr_bundle *bundle;                   /**< The bundle. */
+    kdtr_problem problem;                  /**< Its problem. */
+    kdtr_context *context;                 /**< Where it runs. */
+    kdtr_plan *plan;                       /**< Plan of the run. */
+    int32_t threads;                       /**< --threads, 0 if not given. */
+    int naive;                             /**< 1: --backend naive. */
+    int exact;                             /**< 1: the CUDA context checks for exact mode. */
+    void *cuda_library;                    /**< Handle of libkdtr_cuda, or NULL. */
+    float *o;                              /**< [R,H,L] our output. */
+    float *lse;                            /**< [R,H] our output. */
+    float *q_latent;                       /**< Module problem: [R,H,L] absorbed queries. */
+    struct tool_array arrays[TOOL_ARRAYS]; /**< What the run reads besides the bundle. */
 };
+
+/** Plain decodes of the nodes of a problem: a request a node, all that it sees in its prefix. */
+struct tool_decodes {
+    kdtr_problem problem;                  /**< The decodes, with the rows of the nodes. */
+    int32_t *node_indptr;                  /**< [nodes+1] a row each. */
+    int64_t *indptr;                       /**< [nodes+1] */
+    int64_t *slots;                        /**< What each node sees, in order. */
+    struct tool_array arrays[TOOL_ARRAYS]; /**< These three. */
+};
+
+/**
+ * Makes the decodes of a problem.
+ * @param problem a problem of a bundle, which must outlive the decodes
+ * @param decodes filled, for tool_free_decodes; empty on failure
+ * @param error   filled on failure
+ * @return OK, UNSUPPORTED (a row table) or OUT_OF_MEMORY
+ */
+int32_t tool_make_decodes(const kdtr_problem *problem, struct tool_decodes *decodes,
+                          kdtr_error *error);
+
+/** Releases decodes. @param decodes decodes; may be empty */
+void tool_free_decodes(struct tool_decodes *decodes);
 
 /**
  * Opens the context: the CPU's, or the first CUDA device through libkdtr_cuda.

@@ -300,8 +300,14 @@ check_naive() {
         echo "skip P0-2 tool: naive without a device: there is a CUDA device"
         return
     fi
-    refuses "naive without a device" "tree-tiny.kdtr: .*no CUDA device.*(NO_DEVICE)" \
-        "$kdtr" verify "$file" --backend naive
+    if [ -e "$(dirname "$kdtr")/libkdtr_cuda.so.0" ]; then
+        refuses "naive without a device" "tree-tiny.kdtr: .*no CUDA device.*(NO_DEVICE)" \
+            "$kdtr" verify "$file" --backend naive
+    else
+        refuses "naive without the CUDA library" \
+            "tree-tiny.kdtr: .*no CUDA library.*libkdtr_cuda.so.0.*(UNSUPPORTED)" \
+            "$kdtr" verify "$file" --backend naive
+    fi
 }
 
 check_help

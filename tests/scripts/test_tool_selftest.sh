@@ -33,6 +33,8 @@ shows "selftest --exact: the check" \
     '^  exact mode: rows of an mma do not depend on their neighbours: ok$'
 shows "selftest --exact: flash in exact mode" \
     '^  flash, exact mode: [1-9][0-9]* cases, 0 of [1-9][0-9]* elements beyond, .*: ok$'
+shows "selftest --exact: nodes against their decodes" \
+    '^  flash, exact mode: 0 of [1-9][0-9]* elements have not the bits of a decode: ok$'
 # An emulator whose mma lets a row depend on its neighbour.
 differs "selftest --exact: a device that fails" '^kdtr SIMT emulator: FAILED$' \
     env LD_LIBRARY_PATH="$emulator" SIMT_LEAK_ROWS=1 "$kdtr" selftest --exact
