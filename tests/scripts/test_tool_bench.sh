@@ -66,7 +66,7 @@ mkdir "$scratch/alone" "$scratch/broken"
 cp "$kdtr" "$(dirname "$kdtr")/libkdtr.so.0" "$scratch/alone/"
 refuses "bench without its library" 'bench: libkdtr_bench.so.0 is not there; .*nvcc' \
     "$scratch/alone/kdtr" bench
-refuses "report without the CUDA library" 'report: no CUDA device: libkdtr_cuda' \
+refuses "report without the CUDA library" 'report: no CUDA library' \
     "$scratch/alone/kdtr" report
 echo "no library" > "$scratch/broken/libkdtr_bench.so.0"
 refuses "bench with a library that does not load" 'bench: .*libkdtr_bench.so.0: file too short' \
