@@ -25,30 +25,23 @@ const char *output_date(char *text, size_t size) {
     return text;
 }
 
-/** 1 for what a name keeps: ASCII, whatever the locale. */
-static int kept(char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 const char *output_name(const char *device, const char *what, char *text, size_t size) {
     char date[16];
-    char slug[128];
+    char name[128];
     size_t used = 0;
-    int gap = 0;
-    for (; *device != '\0' && used + 2 < sizeof slug; device++) {
-        if (!kept(*device)) {
-            gap = used > 0;
-            continue;
+    for (; *device != '\0' && used + 1 < sizeof name; device++) {
+        char c = *device; /* in ASCII, whatever the locale */
+        if (c >= 'A' && c <= 'Z') {
+            name[used++] = (char)(c - 'A' + 'a');
+        } else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+            name[used++] = c;
+        } else if (c == ' ' || c == '-') {
+            name[used++] = '-';
         }
-        if (gap) {
-            slug[used++] = '-';
-            gap = 0;
-        }
-        slug[used++] = (char)(*device >= 'A' && *device <= 'Z' ? *device - 'A' + 'a' : *device);
     }
-    slug[used] = '\0';
+    name[used] = '\0';
     snprintf(text, size, "%s-%s-%s.json", output_date(date, sizeof date),
-             used > 0 ? slug : "device", what);
+             used > 0 ? name : "device", what);
     return text;
 }
 
