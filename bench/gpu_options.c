@@ -92,7 +92,9 @@ static int32_t take(struct bench_options *o, const char *name, const char *value
         return -bench_parse_point(value, &s->point);
     }
     if (strcmp(name, "--set") == 0) {
-        return s->set = set_of(value);
+        got = set_of(value);
+        s->sets |= got < 0 ? 0 : 1u << got;
+        return got;
     }
     if (strcmp(name, "--layout") == 0) {
         return s->layout = choose(value, layouts, 2);
@@ -151,7 +153,7 @@ static int take_flag(struct bench_options *o, const char *name) {
 
 int bench_parse_options(int argc, char **argv, struct bench_options *options) {
     *options = (struct bench_options){
-        .selection = {.implementation = -1, .layout = -1, .mask_mode = -1, .set = -1}, .seed = 1};
+        .selection = {.implementation = -1, .layout = -1, .mask_mode = -1}, .seed = 1};
     for (int i = 0; i < argc; i++) {
         const char *must = NULL;
         if (take_flag(options, argv[i])) {
@@ -168,7 +170,7 @@ int bench_parse_options(int argc, char **argv, struct bench_options *options) {
         }
         i++;
     }
-    if (options->selection.point.batch > 0 && options->selection.set >= 0) {
+    if (options->selection.point.batch > 0 && options->selection.sets != 0) {
         fprintf(stderr, "kdtr: bench: --point and --set exclude each other; "
                         "try 'kdtr help bench'\n");
         return 2;

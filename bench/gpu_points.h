@@ -67,7 +67,7 @@ struct bench_selection {
     int32_t mask_mode;  /**< kdtr_mask_mode, or -1 for the sets'. */
     int32_t stride;     /**< Elements, or 0 for the sets'. */
     int32_t exact;      /**< 1: flash in exact mode only. */
-    int32_t set;        /**< enum bench_set, or -1 for all. */
+    uint32_t sets;      /**< Bit 1 << enum bench_set for each; 0 for all. */
 };
 
 /** Limits of a point, random slots. */

@@ -179,7 +179,7 @@ int32_t bench_list_rows(const struct bench_selection *selection, struct bench_ro
         return list.count;
     }
     for (int32_t set = 0; set < BENCH_SETS; set++) {
-        if (selection->set < 0 || selection->set == set) {
+        if (selection->sets == 0 || (selection->sets >> set & 1u) != 0) {
             add_set(&list, set);
         }
     }

@@ -17,7 +17,7 @@
 
 /** Every set. */
 static const struct bench_selection everything = {
-    .implementation = -1, .layout = -1, .mask_mode = -1, .set = -1};
+    .implementation = -1, .layout = -1, .mask_mode = -1};
 
 START_TEST(points_parse) {
     struct bench_point p = {0, 0, 0, 0};

@@ -17,7 +17,7 @@
 
 /** Every set. */
 static const struct bench_selection everything = {
-    .implementation = -1, .layout = -1, .mask_mode = -1, .set = -1};
+    .implementation = -1, .layout = -1, .mask_mode = -1};
 
 /** What count_rows looks for; -1 is any. */
 struct wanted {
@@ -54,7 +54,7 @@ START_TEST(rows_of_the_table) {
     struct bench_row rows[BENCH_MAX_ROWS];
     const int32_t flash = KDTR_IMPLEMENTATION_FLASH;
     struct bench_selection s = everything;
-    s.set = BENCH_TABLE;
+    s.sets = 1u << BENCH_TABLE;
     int32_t n = bench_list_rows(&s, rows);
     const int32_t packed = KDTR_MASK_PACKED;
     const int32_t plain = BENCH_ROW_ELEMENTS;
@@ -94,7 +94,7 @@ START_TEST(rows_of_all_sets) {
     for (int32_t set = 0; set < BENCH_SETS; set++) {
         struct bench_row alone[BENCH_MAX_ROWS];
         struct bench_selection s = everything;
-        s.set = set;
+        s.sets = 1u << set;
         int32_t count = bench_list_rows(&s, alone);
         ck_assert_int_eq(count, count_rows(rows, n, (struct wanted){set, -1, -1, -1, -1, -1}));
         ck_assert_int_eq(count, count_rows(alone, count, (struct wanted){set, -1, -1, -1, -1, -1}));
@@ -113,7 +113,7 @@ static void check_sweep(int32_t set, const struct bench_point *points, int32_t c
                         int32_t naive) {
     struct bench_row rows[BENCH_MAX_ROWS];
     struct bench_selection s = everything;
-    s.set = set;
+    s.sets = 1u << set;
     int32_t n = bench_list_rows(&s, rows);
     ck_assert_int_eq(n, 3 * count + naive);
     int32_t at = 0;
@@ -213,7 +213,7 @@ START_TEST(options_parse) {
     struct bench_options o;
     ck_assert_int_eq(parse(&o, NULL, NULL, NULL, NULL), 0);
     ck_assert(o.samples == 0 && o.seed == 1 && !o.partial && o.json == NULL);
-    ck_assert(o.selection.point.batch == 0 && o.selection.set < 0 && o.selection.layout < 0);
+    ck_assert(o.selection.point.batch == 0 && o.selection.sets == 0 && o.selection.layout < 0);
     ck_assert(o.selection.implementation < 0 && o.selection.mask_mode < 0);
     ck_assert(o.selection.stride == 0 && o.selection.exact == 0);
     ck_assert_int_eq(parse(&o, "--quick", "--json", "a", "--wide"), 0);
@@ -231,9 +231,15 @@ START_TEST(options_parse) {
     ck_assert(o.selection.implementation == KDTR_IMPLEMENTATION_FLASH && o.selection.exact);
     ck_assert_int_eq(parse(&o, "--no-ceilings", NULL, NULL, NULL), 0);
     ck_assert(o.partial && o.no_ceilings);
+    ck_assert_int_eq(parse(&o, "--set", "sweep_h", "--set", "table"), 0);
+    ck_assert_uint_eq(o.selection.sets, 1u << BENCH_SWEEP_H | 1u << BENCH_TABLE);
+    struct bench_row rows[BENCH_MAX_ROWS];
+    int32_t n = bench_list_rows(&o.selection, rows);
+    ck_assert_int_eq(n, 49 + 28);
+    ck_assert(rows[0].set == BENCH_TABLE && rows[n - 1].set == BENCH_SWEEP_H);
     for (int32_t set = 0; set < BENCH_SETS; set++) {
         ck_assert_int_eq(parse(&o, "--set", bench_set_name(set), NULL, NULL), 0);
-        ck_assert_int_eq(o.selection.set, set);
+        ck_assert_uint_eq(o.selection.sets, 1u << set);
     }
 }
 END_TEST

@@ -22,8 +22,8 @@
 const char *output_date(char *text, size_t size);
 
 /**
- * The usual name of a result file, such as "2026-11-30-nvidia-h200-bench.json": the device's name in
- * lower case, blanks as hyphens, other signs left out.
+ * The usual name of a result file, such as "2026-11-30-nvidia-h200-bench.json": the device's name
+ * in lower case, blanks as hyphens, other signs left out.
  * @param device name of the device
  * @param what   what the file holds, such as "bench"
  * @param text   where to; OUTPUT_NAME_SIZE bytes hold it
