@@ -5,6 +5,7 @@
  */
 #include "gpu_points.h"
 
+#include <math.h>
 #include <string.h>
 
 /** A point and the variants that are timed besides its two layouts. */
@@ -30,6 +31,27 @@ static const struct table_point table[] = {
 static int same_point(const struct bench_point *a, const struct bench_point *b) {
     return a->batch == b->batch && a->heads == b->heads && a->nodes == b->nodes &&
            a->prefix == b->prefix;
+}
+
+/** Whether a line, from which comments are gone, is a limit. */
+static int parse_limit(const char *line, struct bench_limit *limit) {
+    long long prefix;
+    int end = 0;
+    if (sscanf(line, "%d %d %d %lld %lf %lf %n", &limit->point.batch, &limit->point.heads,
+               &limit->point.nodes, &prefix, &limit->at_most_us, &limit->aim_us, &end) != 6 ||
+        !(limit->at_most_us > 0.0) || !(limit->aim_us > 0.0) || isinf(limit->at_most_us) ||
+        isinf(limit->aim_us)) {
+        return 0;
+    }
+    limit->point.prefix = prefix;
+    limit->accepted_us = 0.0;
+    if (line[end] == '\0') {
+        return 1;
+    }
+    int more = 0;
+    return sscanf(line + end, "%lf %n", &limit->accepted_us, &more) == 1 &&
+           line[end + more] == '\0' && !isinf(limit->accepted_us) &&
+           limit->accepted_us >= limit->at_most_us;
 }
 
 int bench_parse_point(const char *text, struct bench_point *point) {
@@ -119,15 +141,9 @@ int32_t bench_read_limits(FILE *file, struct bench_limit *limits) {
             continue;
         }
         struct bench_limit one;
-        long long prefix;
-        int end = 0;
-        if (count == BENCH_MAX_LIMITS ||
-            sscanf(line, "%d %d %d %lld %lf %lf %n", &one.point.batch, &one.point.heads,
-                   &one.point.nodes, &prefix, &one.at_most_us, &one.aim_us, &end) != 6 ||
-            line[end] != '\0' || !(one.at_most_us > 0.0) || !(one.aim_us > 0.0)) {
+        if (count == BENCH_MAX_LIMITS || !parse_limit(line, &one)) {
             return -1;
         }
-        one.point.prefix = prefix;
         for (int32_t i = 0; i < count; i++) {
             if (same_point(&limits[i].point, &one.point)) {
                 return -1;

@@ -60,6 +60,8 @@ struct bench_limit {
     struct bench_point point; /**< Shapes. */
     double at_most_us;        /**< What gate P1-6 asks for. */
     double aim_us;            /**< Where the design points. */
+    double accepted_us;       /**< At least at_most_us; what P1-6 accepts, loudly, where at_most_us
+                                   was not reached. 0: nothing above at_most_us. */
 };
 
 /**
@@ -81,12 +83,13 @@ int bench_parse_point(const char *text, struct bench_point *point);
 int32_t bench_list_rows(const struct bench_selection *selection, struct bench_row *rows);
 
 /**
- * Reads a file of limits: lines B H Q N at_most aim; empty lines and lines from # on are passed
- * over.
+ * Reads a file of limits: lines B H Q N at_most aim, with or without accepted; empty lines and
+ * lines from # on are passed over.
  *
  * @param file   text
  * @param limits BENCH_MAX_LIMITS entries
- * @return how many, or -1 if a line is malformed, a point stands twice or there are too many
+ * @return how many, or -1 if a line is malformed, accepted is below at_most, a point stands twice
+ *         or there are too many
  */
 int32_t bench_read_limits(FILE *file, struct bench_limit *limits);
 

@@ -168,6 +168,24 @@ summary() {
     failures=$((failures + 1))
 }
 
+# log TEXT WANTED NAME: a line that results.awk makes of a log of this text.
+log() {
+    cases=$((cases + 1))
+    printf "PLACE cpu\n$1EXIT 0\n" >"$work/a.log"
+    awk -f "$(dirname "$rules")/results.awk" "$work/a.log" | tr '\t' ' ' >"$work/log"
+    grep -q "^$2\$" "$work/log" && return
+    echo "FAIL: results: $3"
+    failures=$((failures + 1))
+}
+
+try_results() {
+    log 'stale P1-6 a.json: old\n' "stale P1-6 cpu $work/a.log P1-6 a.json: old" 'a stale result'
+    log 'note P1-6 66 of 60\n' "fail unit cpu $work/a.log no test ran: $work/a.log" \
+        'a note alone is no result'
+    log 'a.c:1:P:P1-6 speed:t:0: Passed\nnote P1-6 66 of 60\n' \
+        "note P1-6 cpu $work/a.log P1-6 66 of 60" 'a note beside a pass'
+}
+
 try_summary() {
     tab=$(printf '\t')
     summary "pass${tab}P1-2${tab}cpu${tab}x${tab}it\n" 0 'cpu: 1 passed' 'a gate that passes'
@@ -175,6 +193,18 @@ try_summary() {
     summary "skip${tab}P1-2${tab}cpu${tab}x${tab}no tool\n" 0 'NOT RUN  no tool' \
         'one without a tool'
     summary '' 1 'FAILED   no test of this gate ran' 'one that nothing names'
+    summary "stale${tab}P1-2${tab}cpu${tab}x${tab}old.json\n" 0 'STALE    old.json' \
+        'one whose result is of other sources'
+    summary "stale${tab}P1-2${tab}cpu${tab}x${tab}old.json\n" 0 '0 passed, 0 failed, 1 skipped$' \
+        'a stale result is no pass'
+    summary "pass${tab}P1-2${tab}cpu${tab}x${tab}it\nstale${tab}P1-2${tab}cpu${tab}x${tab}o\n" 0 \
+        '1 passed, 0 failed, 1 skipped$' 'a stale result beside a pass'
+    with_pass="pass${tab}P1-2${tab}cpu${tab}x${tab}it\n"
+    summary "${with_pass}note${tab}P1-2${tab}cpu${tab}x${tab}66 of 60\n" 0 \
+        'ACCEPTED 66 of 60' 'a limit that was missed and is accepted'
+    summary "note${tab}P1-2${tab}cpu${tab}x${tab}66 of 60\n" 1 'FAILED   no test of this gate ran' \
+        'a note alone is no result'
+    try_results
     printf 'SKIP no nvcc\n' >"$work/report"
     cases=$((cases + 1))
     sh "$(dirname "$rules")/resources.sh" "$work/report" | grep -q '^skip P1-2 .*: no nvcc$' || {
