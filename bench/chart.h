@@ -97,7 +97,8 @@ void chart_end_bars(FILE *out, const char *const *labels, const char *const *col
                     int32_t count);
 
 /**
- * Writes the chart of the points of phase 1: times of kdtr and its peers, as multiples of the floor.
+ * Writes the chart of the points of phase 1: times of kdtr and its peers, as multiples of the
+ * floor.
  *
  * @param out   HTML
  * @param peers result file of the peers

@@ -109,8 +109,8 @@ make_evidence_pages() {
 make_results() {
     rm -rf "$out/charts"
     mkdir -p "$out/charts"
-    out/charts bench/results "$out/charts" || fail "the charts could not be made"
-    sh bench/roofline.sh out/roofline bench/results "$out/projection" >"$out/projection.log" 2>&1
+    out/plain/charts bench/results "$out/charts" || fail "the charts could not be made"
+    sh bench/roofline.sh out/plain/roofline bench/results "$out/projection" >"$out/projection.log" 2>&1
     status=$?
     page=$out/pages/projection.md
     if [ "$status" -eq 0 ]; then
@@ -213,8 +213,8 @@ write_stamp() {
     {
         echo "$stamp: \\"
         # Folders too, so that a new file counts; not `docs`, which is the name of a target.
-        find docs spec phases ref kernels capi bench/results ! -path docs \( -type d -o -name '*.md' \
-            -o -name '*.txt' -o -name '*.py' -o -name '*.json' \
+        find docs spec phases ref kernels capi bench/results ! -path docs \( -type d \
+            -o -name '*.md' -o -name '*.txt' -o -name '*.py' -o -name '*.json' \
             -o -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' \
             -o -name '*.svg' -o -name '*.css' -o -name '*.awk' -o -name '*.tex' \
             -o -name '*.html' -o -name '*.xml' -o -name '*.sh' -o -name '*.sed' \

@@ -9,7 +9,12 @@ function value(name,    at) {
     gsub(/"/, "", at)
     return at
 }
-/"fitted_on"/ { gpu = value("gpu"); rows = value("rows"); day = value("date"); commit = value("commit") }
+/"fitted_on"/ {
+    gpu = value("gpu")
+    rows = value("rows")
+    day = value("date")
+    commit = value("commit")
+}
 /"residual"/ { worst = value("worst"); rms = value("rms") }
 /"constants"/ {
     constants = "call " value("call_us") " us, item " value("item_us") " us, key tile " \
@@ -31,12 +36,13 @@ function value(name,    at) {
 END {
     if (point_count == 0 || card_count == 0 || assumptions == 0 || gpu == "") exit 1
     print "# Projection for sm_120 {#projection}\n"
-    print "**Nothing on this page was measured on the cards that it names.** It is what a model of the"
-    print "flash kernel (`bench/roofline_model.h`), fitted to measurements of one " gpu ", says of them:"
-    print "a hint what to expect, to be replaced by measurements of their owners. Default mode, random"
-    print "slots, tree mask; page size 1.\n"
-    printf "Fitted on %s to %d points of %s, commit `%s`: %s. The model is off by %.1f %% at most there,\n", \
-        day, rows, gpu, substr(commit, 1, 12), constants, 100 * worst
+    print "**Nothing on this page was measured on the cards that it names.** It is what a model of"
+    print "the flash kernel (`bench/roofline_model.h`), fitted to measurements of one " gpu ","
+    print "says of them: a hint what to expect, until their owners measure. Default mode, random"
+    print "slots, tree mask, page size 1.\n"
+    printf "Fitted to %d points of %s, measured on %s, commit `%s`: %s. ", rows, gpu, day, \
+        substr(commit, 1, 12), constants
+    printf "There the model is off by %.1f %% at most, ", 100 * worst
     printf "%.1f %% in the root of the mean square.\n\n", 100 * rms
     print "It assumes that:\n"
     for (k = 1; k <= assumptions; k++) print "- " assumption[k] ";"

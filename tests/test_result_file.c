@@ -207,6 +207,31 @@ START_TEST(every_truncation_is_an_error) {
 }
 END_TEST
 
+/** Whatever a byte becomes, the file is read or there is an error that names it. */
+START_TEST(every_corrupted_byte_is_survived) {
+    static const char bytes[] = "0-\"{}\\x\n";
+    static char text[sizeof good];
+    char error[RESULT_ERROR];
+    struct result_file f;
+    int32_t refused = 0;
+    int32_t step = test_scale_is_small() ? 7 : 1;
+    for (size_t i = 0; i + 1 < sizeof good; i += (size_t)step) {
+        memcpy(text, good, sizeof good);
+        text[i] = bytes[i % (sizeof bytes - 1)];
+        planted_text(text, NAME);
+        error[0] = '\0';
+        if (result_read(planted_path(NAME), &f, error) != 0) {
+            ck_assert_msg(strstr(error, NAME) != NULL, "byte %zu: '%s'", i, error);
+            refused++;
+        } else {
+            ck_assert(f.count == 3 && f.rows[0].time.median > 0.0 && f.sms > 0);
+        }
+        result_free(&f);
+    }
+    ck_assert_int_gt(refused, (int32_t)(sizeof good / 3) / step);
+}
+END_TEST
+
 START_TEST(names_must_agree) {
     char error[RESULT_ERROR];
     struct result_file f;
@@ -306,6 +331,7 @@ static Suite *result_file_suite(void) {
     tcase_add_test(tcase, everything_is_read);
     tcase_add_test(tcase, every_rule_has_its_error);
     tcase_add_test(tcase, every_truncation_is_an_error);
+    tcase_add_test(tcase, every_corrupted_byte_is_survived);
     tcase_add_test(tcase, names_must_agree);
     tcase_add_test(tcase, rows_are_found);
     tcase_add_test(tcase, limits_may_accept_more);

@@ -158,7 +158,7 @@ summary() {
     cases=$((cases + 1))
     printf 'abc\n' >"$work/sources.sha256"
     mkdir -p "$work/phases"
-    printf '### P1-2 Resources\nStatus: built\n*Runs*: CPU.\n' >"$work/phases/phase1.md"
+    printf '### P1-2 Resources\nStatus: built\n*Runs*: %s.\n' "$runs" >"$work/phases/phase1.md"
     printf "$1" >"$work/results.tsv"
     awk -F '\t' -v gates=all -f "$(dirname "$rules")/summary.awk" "$work/sources.sha256" \
         "$work/phases/phase1.md" "$work/results.tsv" >"$work/log"
@@ -188,6 +188,7 @@ try_results() {
 
 try_summary() {
     tab=$(printf '\t')
+    runs=CPU
     summary "pass${tab}P1-2${tab}cpu${tab}x${tab}it\n" 0 'cpu: 1 passed' 'a gate that passes'
     summary "fail${tab}P1-2${tab}cpu${tab}x${tab}it\n" 1 'cpu: 0 passed, 1 FAILED' 'one that fails'
     summary "skip${tab}P1-2${tab}cpu${tab}x${tab}no tool\n" 0 'NOT RUN  no tool' \
@@ -204,6 +205,15 @@ try_summary() {
         'ACCEPTED 66 of 60' 'a limit that was missed and is accepted'
     summary "note${tab}P1-2${tab}cpu${tab}x${tab}66 of 60\n" 1 'FAILED   no test of this gate ran' \
         'a note alone is no result'
+    runs='CPU, GPU'
+    summary "$with_pass" 0 'NOT RUN  on a GPU: no evidence' 'one that a GPU must run'
+    runs='CPU, on what a GPU measured'
+    summary "$with_pass" 0 'cpu: 1 passed' 'one that reads what a GPU measured'
+    cases=$((cases + 1))
+    ! grep -q 'NOT RUN' "$work/log" || {
+        echo "FAIL: summary: a gate that reads measurements is asked for on a GPU"
+        failures=$((failures + 1))
+    }
     try_results
     printf 'SKIP no nvcc\n' >"$work/report"
     cases=$((cases + 1))

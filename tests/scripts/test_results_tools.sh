@@ -3,12 +3,12 @@
 # What is made of result files, from outside: the roofline program and the charts, on planted files,
 # and what a release asks of the files.
 #
-#     test_results_tools.sh ROOFLINE CHARTS PLANT SCRATCH
+#     test_results_tools.sh FOLDER_OF_PROGRAMS SCRATCH
 set -u
-roofline=$1
-charts=$2
-plant=$3
-scratch=$4
+roofline=$1/roofline
+charts=$1/charts
+plant=$1/plant_results
+scratch=$2
 gate=results
 . tests/scripts/tool_checks.sh
 
