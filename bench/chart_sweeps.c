@@ -74,8 +74,7 @@ struct sweep {
 };
 
 static const struct sweep sweeps[] = {
-    [CHART_SWEEP_N] = {"sweep_n", OVER_N, "Time over the context",
-                       "N, rows of the context"},
+    [CHART_SWEEP_N] = {"sweep_n", OVER_N, "Time over the context", "N, rows of the context"},
     [CHART_SHARE_N] = {"sweep_n", OVER_N, "Share of the floor over the context",
                        "N, rows of the context"},
     [CHART_SWEEP_Q] = {"sweep_q", OVER_Q, "Time over the nodes of the tree",

@@ -17,7 +17,7 @@
 /** Bytes of a fact of the environment with its end. */
 #define RESULT_TEXT 160
 /** Bytes of a longer text with its end: method, versions, a note. */
-#define RESULT_LONG_TEXT 1024
+#define RESULT_LONG_TEXT 2048
 /** Bytes of a path with its end. */
 #define RESULT_PATH 512
 /** Bytes of the text of an error with its end. */

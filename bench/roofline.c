@@ -30,8 +30,10 @@ static const struct sheet sheets[] = {{"RTX PRO 6000", 188, 1792.0, 504.0},
 #define SHEET_CLOCK_MHZ 2618.0 /**< At which those rates are reached. */
 
 static const char *const assumptions[] = {
-    "sm_120 gathers and reads at the same share of its memory's specified rate as the H200 "
-    "(4,800 GB/s), and nothing comes from a larger L2",
+    "sm_120 gathers at the same share of its memory's specified rate as the H200 (4,800 GB/s), and "
+    "no cache row comes from a larger L2",
+    "partial outputs stay in the L2 and move as many bytes a clock and multiprocessor as on the "
+    "H200",
     "a key tile's chain of instructions takes as many clocks as on the H200, at 2.62 GHz",
     "where products at the mma.sync peak take longer than that chain, which they do not on the "
     "H200, they take no longer than at that peak",
@@ -70,19 +72,14 @@ static void take_samples(const struct result_file *file, struct fit *fit) {
 /** The card that was measured, as the model takes it. */
 static struct roofline_card measured_card(const struct result_file *file) {
     const struct bench_ceilings *c = &file->ceilings;
-    return (struct roofline_card){file->gpu,          file->sms,
-                                  file->sm_clock_mhz, c->gather_random_gbps[BENCH_GATHER_SIZES - 1],
-                                  c->read_gbps,       c->mma_tflops};
+    return (struct roofline_card){file->gpu, file->sms, file->sm_clock_mhz,
+                                  c->gather_random_gbps[BENCH_GATHER_SIZES - 1], c->mma_tflops};
 }
 
 static struct roofline_card projected_card(const struct sheet *sheet, const struct fit *fit) {
     double share = sheet->memory_gbps / H200_MEMORY_GBPS;
-    return (struct roofline_card){sheet->name,
-                                  sheet->sms,
-                                  SHEET_CLOCK_MHZ,
-                                  fit->card.gather_gbps * share,
-                                  fit->card.read_gbps * share,
-                                  sheet->mma_tflops};
+    return (struct roofline_card){sheet->name, sheet->sms, SHEET_CLOCK_MHZ,
+                                  fit->card.gather_gbps * share, sheet->mma_tflops};
 }
 
 static void print_point(const struct bench_point *p) {
@@ -96,7 +93,7 @@ static void print_fit(const struct result_file *file, const struct fit *fit) {
     const struct roofline_constants *c = &fit->constants;
     printf("Fitted on %s, %d rows of %s\n", file->gpu, fit->count, file->path);
     printf("call %.2f us, item %.2f us, key tile %.0f clocks, for each 16 rows %.2f of their "
-           "products' time more, partial outputs %.2f times their bytes\n\n",
+           "products' time more, partial outputs %.2f times their time at 64 bytes a clock\n\n",
            c->call_us, c->item_us, c->tile_clocks, c->product, c->combine);
     printf("%-20s %10s %10s %10s\n", "(B,H,Q,N)", "measured", "model", "difference");
     for (int32_t i = 0; i < fit->count; i++) {
@@ -110,20 +107,24 @@ static void print_fit(const struct result_file *file, const struct fit *fit) {
 }
 
 static void print_projection(const struct fit *fit) {
-    printf("PROJECTION, us. Nothing below was measured on these cards. It assumes that\n");
+    printf("PROJECTION, us. Nothing below was measured on these cards. Where gathers or products "
+           "limit, it takes their full rates: nearer to the best than to a forecast. It assumes "
+           "that\n");
     for (size_t i = 0; i < ASSUMPTIONS; i++) {
         printf("  * %s;\n", assumptions[i]);
     }
     printf("\n%-20s", "(B,H,Q,N)");
     for (size_t k = 0; k < SHEETS; k++) {
-        printf(" %14s", sheets[k].name);
+        printf(" %14s (floor)", sheets[k].name);
     }
     printf("\n");
     for (int32_t i = 0; i < fit->count; i++) {
         print_point(&fit->samples[i].point);
         for (size_t k = 0; k < SHEETS; k++) {
             struct roofline_card card = projected_card(&sheets[k], fit);
-            printf(" %14.1f", roofline_predict(&card, &fit->constants, &fit->samples[i].point));
+            const struct bench_point *p = &fit->samples[i].point;
+            printf(" %13.1f (%6.1f)", roofline_predict(&card, &fit->constants, p),
+                   roofline_floor(&card, p));
         }
         printf("\n");
     }
@@ -137,9 +138,10 @@ static void write_rows(FILE *out, const struct fit *fit) {
             const struct bench_point *p = &fit->samples[i].point;
             fprintf(out,
                     "%s    {\"card\": \"%s\", \"B\": %d, \"H\": %d, \"Q\": %d, \"N\": %lld, "
-                    "\"us\": %.1f}",
+                    "\"us\": %.1f, \"floor_us\": %.1f}",
                     k == 0 && i == 0 ? "\n" : ",\n", card.name, p->batch, p->heads, p->nodes,
-                    (long long)p->prefix, roofline_predict(&card, &fit->constants, p));
+                    (long long)p->prefix, roofline_predict(&card, &fit->constants, p),
+                    roofline_floor(&card, p));
         }
     }
     fprintf(out, "\n  ]}\n");

@@ -12,6 +12,8 @@
 #include "gpu_schedule.h"
 #include "gpu_statistics.h"
 
+/** Bytes a clock and multiprocessor at which the combine factor is 1. */
+#define L2_BYTES 64.0
 /** Most rounds of choosing sides of the maximum anew. */
 #define MOST_ROUNDS 64
 /** A pivot below this, of columns scaled to length 1, is none. */
@@ -48,7 +50,7 @@ static int load_of(const struct roofline_card *card, const struct bench_point *p
     load->of[1] = items;
     load->of[2] = tiles / card->clock_mhz;
     load->of[3] = tiles * m16 * m16_us;
-    load->of[4] = 2.0 * partial / card->read_gbps * 1e-3;
+    load->of[4] = 2.0 * partial / (L2_BYTES * card->sms * card->clock_mhz);
     load->floor_us = fmax(bench_cache_bytes(point) / card->gather_gbps * 1e-3, load->of[3]);
     return 0;
 }
@@ -76,6 +78,18 @@ double roofline_predict(const struct roofline_card *card,
     double x[ROOFLINE_CONSTANTS];
     to_array(constants, x);
     return load_of(card, point, &load) != 0 ? 0.0 : time_of(&load, x);
+}
+
+double roofline_floor(const struct roofline_card *card, const struct bench_point *point) {
+    const struct bench_row row = {.point = *point, .layout = BENCH_RANDOM};
+    struct bench_ceilings ceilings;
+    memset(&ceilings, 0, sizeof ceilings);
+    for (int i = 0; i < BENCH_GATHER_SIZES; i++) {
+        ceilings.gather_rows[i] = i + 1.0;
+        ceilings.gather_random_gbps[i] = card->gather_gbps;
+    }
+    ceilings.mma_tflops = card->mma_tflops;
+    return bench_floor_us(&row, &ceilings);
 }
 
 /**

@@ -10,11 +10,11 @@
  *     call + n item + max(gather, n t (tile + product m p), n t m p) + combine c
  *
  * gather: bytes of the cache rows, once, at the rate of gathering many; p: time of one m16 tile
- * against one key tile at a multiprocessor's share of the mma rate, below which no card comes; c:
- * bytes of the partial outputs, written and read, at the rate of reading. Five constants are fitted
- * by least squares of relative differences: call and item in microseconds, tile in clocks of a
- * multiprocessor (the chain of dependent instructions of a key tile), product (what each m16 tile
- * adds to it) and combine as factors, none below 0.
+ * against one key tile at a multiprocessor's share of the mma rate, below which no card comes;
+ * c: bytes of the partial outputs, written and read, at 64 bytes a clock and multiprocessor, since
+ * they stay in the L2. Five constants are fitted by least squares of relative differences: call and
+ * item in microseconds, tile in clocks of a multiprocessor (the chain of dependent instructions of
+ * a key tile), product (what each m16 tile adds to it) and combine as factors, none below 0.
  *
  * What the constants say on the card that they are fitted on is a summary of measurements. What
  * they say on another card is a projection.
@@ -37,7 +37,6 @@ struct roofline_card {
     int32_t sms;        /**< Multiprocessors. */
     double clock_mhz;   /**< Of a multiprocessor. */
     double gather_gbps; /**< Rate of gathering many rows of 1,152 bytes. */
-    double read_gbps;   /**< Rate of reading consecutive bytes. */
     double mma_tflops;  /**< Rate of mma.sync m16n8k16, bf16. */
 };
 
@@ -73,6 +72,16 @@ struct roofline_residual {
 double roofline_predict(const struct roofline_card *card,
                         const struct roofline_constants *constants,
                         const struct bench_point *point);
+
+/**
+ * The floor of a call: gathering its cache rows or, if longer, its products with query rows padded
+ * to 16, spread evenly over the card.
+ *
+ * @param card  card
+ * @param point shapes
+ * @return microseconds
+ */
+double roofline_floor(const struct roofline_card *card, const struct bench_point *point);
 
 /**
  * Fits the constants to measurements of one card.

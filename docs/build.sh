@@ -110,7 +110,8 @@ make_results() {
     rm -rf "$out/charts"
     mkdir -p "$out/charts"
     out/plain/charts bench/results "$out/charts" || fail "the charts could not be made"
-    sh bench/roofline.sh out/plain/roofline bench/results "$out/projection" >"$out/projection.log" 2>&1
+    sh bench/roofline.sh out/plain/roofline bench/results "$out/projection" \
+        >"$out/projection.log" 2>&1
     status=$?
     page=$out/pages/projection.md
     if [ "$status" -eq 0 ]; then

@@ -31,7 +31,7 @@ function value(name,    at) {
     point = "(" value("B") "," value("H") "," value("Q") "," value("N") ")"
     if (!(card in seen)) { seen[card] = 1; cards[++card_count] = card }
     if (!(point in known)) { known[point] = 1; points[++point_count] = point }
-    us[point SUBSEP card] = value("us")
+    us[point SUBSEP card] = value("us") " (" value("floor_us") ")"
 }
 END {
     if (point_count == 0 || card_count == 0 || assumptions == 0 || gpu == "") exit 1
@@ -39,14 +39,15 @@ END {
     print "**Nothing on this page was measured on the cards that it names.** It is what a model of"
     print "the flash kernel (`bench/roofline_model.h`), fitted to measurements of one " gpu ","
     print "says of them: a hint what to expect, until their owners measure. Default mode, random"
-    print "slots, tree mask, page size 1.\n"
+    print "slots, tree mask, page size 1. Where gathers or products limit, the model takes their full"
+    print "rates, so it is nearer to the best than to a forecast.\n"
     printf "Fitted to %d points of %s, measured on %s, commit `%s`: %s. ", rows, gpu, day, \
         substr(commit, 1, 12), constants
     printf "There the model is off by %.1f %% at most, ", 100 * worst
     printf "%.1f %% in the root of the mean square.\n\n", 100 * rms
     print "It assumes that:\n"
     for (k = 1; k <= assumptions; k++) print "- " assumption[k] ";"
-    printf "\nProjected microseconds:\n\n| (B, H, Q, N) |"
+    printf "\nProjected microseconds, in brackets the projected floor:\n\n| (B, H, Q, N) |"
     for (c = 1; c <= card_count; c++) printf " %s, projected |", cards[c]
     printf "\n|---|"
     for (c = 1; c <= card_count; c++) printf "---|"

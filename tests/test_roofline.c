@@ -11,7 +11,7 @@
 /** How near to planted constants a fit must come: far above rounding, far below any use. */
 #define NEAR 0x1p-20
 
-static const struct roofline_card card = {"planted", 132, 2000.0, 4000.0, 4500.0, 640.0};
+static const struct roofline_card card = {"planted", 132, 2000.0, 4000.0, 640.0};
 static const struct roofline_constants planted = {7.0, 3.0, 900.0, 1.25, 0.75};
 
 /** Rows of many kinds: a batch, few and many heads, short and long. */
@@ -49,7 +49,7 @@ START_TEST(a_call_is_the_sum_of_its_parts) {
             10.0 * 95.0 * 2.0 * 256.0 * 1088.0 * 132.0 / 640e6);
     const struct roofline_constants combine = {0.0, 0.0, 0.0, 0.0, 1.0};
     ck_near(roofline_predict(&card, &combine, &point),
-            gather_us + 132.0 * 16.0 * 512.0 * 4.0 * 2.0 / 4.5e6);
+            gather_us + 16.0 * 512.0 * 4.0 * 2.0 / (64.0 * 2000.0));
     /* Never below the products' own time, here of four m16 tiles at a slow rate. */
     const struct bench_point full = {1, 8, 8, 200000};
     const struct roofline_constants nothing = {0.0, 0.0, 0.0, 0.0, 0.0};
@@ -57,6 +57,9 @@ START_TEST(a_call_is_the_sum_of_its_parts) {
     slow.mma_tflops = 1.0;
     ck_near(roofline_predict(&slow, &nothing, &full),
             95.0 * 4.0 * 2.0 * 256.0 * 1088.0 * 132.0 / 1e6);
+    /* The floor, spread evenly: gathers, or 64 query rows. */
+    ck_near(roofline_floor(&card, &point), gather_us);
+    ck_near(roofline_floor(&slow, &full), 2.0 * 64.0 * 200008.0 * 1088.0 / 1e6);
     /* Half of the multiprocessors: twice the key tiles a block. */
     struct roofline_card half = card;
     half.sms = 66;
