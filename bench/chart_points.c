@@ -53,6 +53,11 @@ static void name_of(const struct bench_point *p, char *text, size_t bytes) {
     snprintf(text, bytes, "(%d,%d,%d,%lld)", p->batch, p->heads, p->nodes, (long long)p->prefix);
 }
 
+/** A time with four digits and no exponent. */
+static void time_of(double us, char *text, size_t bytes) {
+    snprintf(text, bytes, us < 1000.0 ? "%.4g us" : "%.0f us", us);
+}
+
 /** Largest multiple of the floor, and how many points there are. */
 static double most_of(const struct result_file *file, int32_t *points) {
     double most = 1.0;
@@ -92,7 +97,7 @@ int chart_points(FILE *out, const struct result_file *peers) {
             bars[k].colour = colours[k];
             if (line.rows[k] != NULL) {
                 bars[k].value = line.rows[k]->time.median / row->floor_us;
-                snprintf(bars[k].label, sizeof bars[k].label, "%.4g us", line.rows[k]->time.median);
+                time_of(line.rows[k]->time.median, bars[k].label, sizeof bars[k].label);
             }
         }
         name_of(&row->point, name, sizeof name);
@@ -107,8 +112,9 @@ static void cell(FILE *out, const struct result_row *row, double floor_us) {
     if (row == NULL) {
         fputs("<td>not measured</td>", out);
     } else {
-        fprintf(out, "<td>%.4g us, %.0f %%</td>", row->time.median,
-                100.0 * floor_us / row->time.median);
+        char text[32];
+        time_of(row->time.median, text, sizeof text);
+        fprintf(out, "<td>%s, %.0f %%</td>", text, 100.0 * floor_us / row->time.median);
     }
 }
 
@@ -128,10 +134,11 @@ int chart_points_table(FILE *out, const struct result_file *peers) {
     for (const struct result_row *row = next_point(peers, NULL); row != NULL;
          row = next_point(peers, row)) {
         char name[64];
+        char floor[32];
         struct line line = line_of(peers, row);
         name_of(&row->point, name, sizeof name);
-        fprintf(out, "<tr class=\"markdownTableRowEven\"><td>%s</td><td>%.4g us</td>", name,
-                row->floor_us);
+        time_of(row->floor_us, floor, sizeof floor);
+        fprintf(out, "<tr class=\"markdownTableRowEven\"><td>%s</td><td>%s</td>", name, floor);
         for (int k = 0; k < COLUMNS; k++) {
             cell(out, line.rows[k], row->floor_us);
         }

@@ -152,8 +152,9 @@ int chart_served(FILE *out, const struct result_file *peers) {
         free(lines);
         return 1;
     }
-    snprintf(title, sizeof title, "Attention-limited tokens/s, %d layers, H = %d, %s, %s",
-             first->layers, first->point.heads, peers->gpu, peers->date);
+    snprintf(title, sizeof title,
+             "Attention-limited tokens/s, %d layers, H = %d, %g accepted, %s, %s", first->layers,
+             first->point.heads, first->accepted_length, peers->gpu, peers->date);
     *lines = (struct chart_lines){.title = title,
                                   .x_title = "N, rows of the context",
                                   .y_title = "tokens per second, logarithmic",

@@ -39,8 +39,8 @@ END {
     print "**Nothing on this page was measured on the cards that it names.** It is what a model of"
     print "the flash kernel (`bench/roofline_model.h`), fitted to measurements of one " gpu ","
     print "says of them: a hint what to expect, until their owners measure. Default mode, random"
-    print "slots, tree mask, page size 1. Where gathers or products limit, the model takes their full"
-    print "rates, so it is nearer to the best than to a forecast.\n"
+    print "slots, tree mask, page size 1. Where gathers or products limit, the model takes their"
+    print "full rates, so it is nearer to the best than to a forecast.\n"
     printf "Fitted to %d points of %s, measured on %s, commit `%s`: %s. ", rows, gpu, day, \
         substr(commit, 1, 12), constants
     printf "There the model is off by %.1f %% at most, ", 100 * worst

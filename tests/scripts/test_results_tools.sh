@@ -77,7 +77,9 @@ try_charts() {
     done
     counts "a row of the table for each point" "$scratch/html/points_table.html" '<tr .*Even' 13
     holds "times and shares of the floor" "$scratch/html/points_table.html" \
-        '(1,8,8,200000)</td><td>48.51 us</td><td>97.02 us, 50 %</td><td>194 us, 25 %</td>'
+        '(1,8,8,200000)</td><td>48.51 us</td><td>97.02 us, 50 %</td><td>388.1 us, 12 %</td>'
+    counts "no exponents" "$scratch/html/points_table.html" '[0-9]e[+-]' 0
+    holds "a long time in full" "$scratch/html/points_table.html" '<td>17622 us, 12 %</td>'
     counts "six lines of served tokens" "$scratch/html/served.html" '<polyline' 6
     counts "default, exact, floor over N" "$scratch/html/sweep_n.html" '<polyline' 3
     rm "$peers"
