@@ -5,7 +5,6 @@
  */
 #include "gpu_points.h"
 
-#include <math.h>
 #include <string.h>
 
 /** A point and the variants that are timed besides its two layouts. */
@@ -33,14 +32,17 @@ static int same_point(const struct bench_point *a, const struct bench_point *b) 
            a->prefix == b->prefix;
 }
 
+/** Longest limit that is one, us. */
+#define LONGEST_US 1e9
+
 /** Whether a line, from which comments are gone, is a limit. */
 static int parse_limit(const char *line, struct bench_limit *limit) {
     long long prefix;
     int end = 0;
     if (sscanf(line, "%d %d %d %lld %lf %lf %n", &limit->point.batch, &limit->point.heads,
                &limit->point.nodes, &prefix, &limit->at_most_us, &limit->aim_us, &end) != 6 ||
-        !(limit->at_most_us > 0.0) || !(limit->aim_us > 0.0) || isinf(limit->at_most_us) ||
-        isinf(limit->aim_us)) {
+        !(limit->at_most_us > 0.0 && limit->at_most_us < LONGEST_US) ||
+        !(limit->aim_us > 0.0 && limit->aim_us < LONGEST_US)) {
         return 0;
     }
     limit->point.prefix = prefix;
@@ -50,8 +52,8 @@ static int parse_limit(const char *line, struct bench_limit *limit) {
     }
     int more = 0;
     return sscanf(line + end, "%lf %n", &limit->accepted_us, &more) == 1 &&
-           line[end + more] == '\0' && !isinf(limit->accepted_us) &&
-           limit->accepted_us >= limit->at_most_us;
+           line[end + more] == '\0' && limit->accepted_us >= limit->at_most_us &&
+           limit->accepted_us < LONGEST_US;
 }
 
 int bench_parse_point(const char *text, struct bench_point *point) {
