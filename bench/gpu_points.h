@@ -83,10 +83,10 @@ int bench_parse_point(const char *text, struct bench_point *point);
 int32_t bench_list_rows(const struct bench_selection *selection, struct bench_row *rows);
 
 /**
- * Reads a file of limits: lines B H Q N at_most aim, with or without accepted; empty lines and
- * lines from # on are passed over.
+ * Reads a file of limits: lines B H Q N at_most aim; empty lines and lines from # on are passed
+ * over.
  *
- * @param file   text
+ * @param file   text; a line may end with a seventh number, accepted
  * @param limits BENCH_MAX_LIMITS entries
  * @return how many, or -1 if a line is malformed, accepted is below at_most, a point stands twice
  *         or there are too many
