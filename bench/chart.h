@@ -51,6 +51,9 @@ struct chart_bar {
 #define CHART_SGLANG "#4c9a5b" /**< SGLang. */
 #define CHART_FLOOR "#888888"  /**< The floor. */
 
+/** Writes a text in HTML, where some signs mean else. @param out HTML @param text what to write */
+void chart_put_text(FILE *out, const char *text);
+
 /**
  * Writes a chart of lines.
  *

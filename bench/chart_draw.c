@@ -41,13 +41,36 @@ static void short_number(double value, char *text, size_t bytes) {
     }
 }
 
+void chart_put_text(FILE *out, const char *text) {
+    for (; *text != '\0'; text++) {
+        switch (*text) {
+        case '&':
+            fputs("&amp;", out);
+            break;
+        case '<':
+            fputs("&lt;", out);
+            break;
+        case '>':
+            fputs("&gt;", out);
+            break;
+        default:
+            fputc(*text, out);
+        }
+    }
+}
+
 static void begin_svg(FILE *out, const char *title, int width, int height) {
     fprintf(out,
             "<div class=\"kdtr-chart\">\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 "
             "%d %d\" width=\"%d\" height=\"%d\" role=\"img\" font-family=\"sans-serif\" "
-            "font-size=\"12\">\n<title>%s</title>\n<text x=\"%d\" y=\"20\" font-size=\"14\" "
-            "font-weight=\"bold\" fill=\"currentColor\">%s</text>\n",
-            width, height, width, height, title, 12, title);
+            "font-size=\"12\">\n<title>",
+            width, height, width, height);
+    chart_put_text(out, title);
+    fputs("</title>\n<text x=\"12\" y=\"20\" font-size=\"14\" font-weight=\"bold\" "
+          "fill=\"currentColor\">",
+          out);
+    chart_put_text(out, title);
+    fputs("</text>\n", out);
 }
 
 static void end_svg(FILE *out) {
@@ -55,8 +78,10 @@ static void end_svg(FILE *out) {
 }
 
 static void text_at(FILE *out, double x, double y, const char *anchor, const char *text) {
-    fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" fill=\"currentColor\">%s</text>\n",
-            x, y, anchor, text);
+    fprintf(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" fill=\"currentColor\">", x, y,
+            anchor);
+    chart_put_text(out, text);
+    fputs("</text>\n", out);
 }
 
 static void grid_line(FILE *out, double x1, double y1, double x2, double y2, double opacity) {

@@ -144,10 +144,14 @@ int chart_points_table(FILE *out, const struct result_file *peers) {
         }
         fputs("</tr>\n", out);
     }
-    fprintf(out,
-            "</table>\n<p>Medians, and the floor by them in percent. SGLang: its extend kernel, at "
-            "Q = 1 its decode kernel. fa2 and fa3 have no tree mask and run causal. %s, driver %s, "
-            "%s, commit %.12s; %s.</p>\n",
-            peers->gpu, peers->driver, peers->date, peers->commit, peers->peers);
+    char carried[6 * RESULT_TEXT + RESULT_LONG_TEXT];
+    snprintf(carried, sizeof carried, "%s, driver %s, %s, commit %.12s; %s", peers->gpu,
+             peers->driver, peers->date, peers->commit, peers->peers);
+    fputs("</table>\n<p>Medians, and the floor by them in percent. SGLang: its extend kernel, at Q "
+          "= 1 "
+          "its decode kernel. fa2 and fa3 have no tree mask and run causal. ",
+          out);
+    chart_put_text(out, carried);
+    fputs(".</p>\n", out);
     return 0;
 }

@@ -74,6 +74,10 @@ static const struct result_row *required(const struct result_file *file, const c
 }
 
 static void judge_spread(const struct result_row *row, struct judge_sheet *sheet) {
+    if (row->time.count < JUDGE_SAMPLES) {
+        fail(sheet, &row->point, "%s: %d samples, fewer than %d", row->implementation,
+             row->time.count, JUDGE_SAMPLES);
+    }
     double spread = row->time.p75 - row->time.p25;
     if (!(spread <= JUDGE_SPREAD_US || spread <= JUDGE_SPREAD_RATIO * row->time.median)) {
         fail(sheet, &row->point, "%s: a spread of %.2f us, %.1f %% of the median",

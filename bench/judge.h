@@ -18,6 +18,8 @@
 #define JUDGE_SPREAD_RATIO 0.03
 /** Spread in microseconds that any point may have. */
 #define JUDGE_SPREAD_US 0.6
+/** Fewest samples of a median that counts: those of what takes long (spec/measurement.md). */
+#define JUDGE_SAMPLES 9
 /** Bytes of workspace in default mode. */
 #define JUDGE_WORKSPACE (96.0 * 1048576.0)
 /** Bytes of workspace in exact mode. */

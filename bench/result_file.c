@@ -5,6 +5,7 @@
  */
 #include "result_file.h"
 
+#include <ctype.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -159,6 +160,11 @@ static void read_environment(struct reader *r, const json_t *root, struct result
         (strlen(file->sources_sha256) != 64 ||
          strspn(file->sources_sha256, "0123456789abcdef") != 64)) {
         fail(r, "sources_sha256", "is not of 64 hexadecimal digits");
+    }
+    for (const char *c = file->commit; *c != '\0'; c++) {
+        if (!isalnum((unsigned char)*c) && *c != '-') {
+            fail(r, "commit", "is not of letters, digits and dashes");
+        }
     }
     char *end = clock;
     file->sm_clock_mhz = strtod(clock, &end);

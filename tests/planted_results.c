@@ -222,8 +222,9 @@ static void write_row(FILE *out, const struct planted_row *row) {
     }
     fprintf(out,
             ", \"layout\": \"random\", \"median_us\": %.3f, \"p25_us\": %.3f, \"p75_us\": %.3f, "
-            "\"samples\": 25",
-            row->median, row->median - row->spread / 2, row->median + row->spread / 2);
+            "\"samples\": %d",
+            row->median, row->median - row->spread / 2, row->median + row->spread / 2,
+            row->samples > 0 ? row->samples : 25);
     if (strcmp(row->op, "served") == 0) {
         fprintf(out, ", \"layers\": 61, \"accepted_length\": 4, \"tokens_per_s\": %.3f}",
                 4e6 / row->median);
@@ -253,7 +254,7 @@ void planted_write_to(const struct planted_file *file, const char *path) {
             "{\"schema\": 1, \"environment\": {\"gpu\": \"%s\", \"sms\": 132, \"driver\": "
             "\"580.159.04\", \"runtime_cuda\": 13000, \"sm_clock_max\": \"1980 MHz\", "
             "\"power_limit\": \"700.00 W\", \"commit\": \"c0ffee\", \"sources_sha256\": \"%s\", "
-            "\"date\": \"%s\", \"method\": \"planted\", \"peers\": \"planted 1\"},\n"
+            "\"date\": \"%s\", \"method\": \"planted\", \"peers\": \"planted <1> & 2\"},\n"
             "\"ceilings\": {\"event_us\": 1.25, \"empty_kernel_us\": 2.66, \"copy_gbps\": 4100, "
             "\"read_gbps\": 4500, \"mma_tflops\": 640, \"gather\": ["
             "{\"rows\": 4096, \"random_gbps\": 880, \"contiguous_gbps\": 990}, "

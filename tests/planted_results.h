@@ -27,6 +27,7 @@ struct planted_row {
     double workspace;           /**< Bytes; 0 leaves the field out. */
     int32_t seed;               /**< Of accuracy. */
     int32_t budget;             /**< Of a draft tree. */
+    int32_t samples;            /**< 0 for 25. */
     int32_t left_out;           /**< 1: not written. */
 };
 

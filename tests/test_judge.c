@@ -201,6 +201,15 @@ START_TEST(spreads_fail) {
 }
 END_TEST
 
+START_TEST(few_samples_fail) {
+    planted_bench(&file, limits, limit_count);
+    planted_row(&file, "kdtr_flash_exact", long_point, 0)->samples = 8;
+    expect_one(judge_bench_file(), "8 samples, fewer than 9");
+    planted_row(&file, "kdtr_flash_exact", long_point, 0)->samples = 9;
+    ck_assert_int_eq(judge_bench_file().failed, 0);
+}
+END_TEST
+
 START_TEST(errors_and_workspace_fail) {
     planted_bench(&file, limits, limit_count);
     planted_row(&file, "kdtr_flash", long_point, 0)->error = 1.01 * BENCH_RELATIVE_LIMIT;
@@ -316,6 +325,7 @@ static Suite *judge_suite(void) {
     tcase_add_test(tcase, slow_points_fail);
     tcase_add_test(tcase, slow_exact_mode_fails);
     tcase_add_test(tcase, spreads_fail);
+    tcase_add_test(tcase, few_samples_fail);
     tcase_add_test(tcase, errors_and_workspace_fail);
     tcase_add_test(tcase, accuracy_fails);
     tcase_add_test(tcase, old_and_absent_files_are_no_result);

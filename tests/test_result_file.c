@@ -114,6 +114,7 @@ static const struct change changes[] = {
     {"\"1980 MHz\"", "\"inf MHz\"", "environment: sm_clock_max is not of the form 1980 MHz"},
     {"\"power_limit\"", "\"power\"", "environment: power_limit is missing"},
     {"\"commit\"", "\"omit\"", "environment: commit is missing"},
+    {"\"c0ffee\"", "\"a\\\"b\"", "environment: commit is not of letters, digits and dashes"},
     {"\"method\"", "\"way\"", "environment: method is missing"},
     {"456789abcdef\", ", "456789abcdeg\", ", "sources_sha256 is not of 64 hexadecimal digits"},
     {"456789abcdef\", ", "456789abcde\", ", "sources_sha256 is not of 64 hexadecimal digits"},

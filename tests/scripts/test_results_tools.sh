@@ -78,6 +78,8 @@ try_charts() {
     counts "a row of the table for each point" "$scratch/html/points_table.html" '<tr .*Even' 13
     holds "times and shares of the floor" "$scratch/html/points_table.html" \
         '(1,8,8,200000)</td><td>48.51 us</td><td>97.02 us, 50 %</td><td>388.1 us, 12 %</td>'
+    holds "signs of HTML are text" "$scratch/html/points_table.html" \
+        'commit c0ffee; planted &lt;1&gt; &amp; 2[.]'
     counts "no exponents" "$scratch/html/points_table.html" '[0-9]e[+-]' 0
     holds "a long time in full" "$scratch/html/points_table.html" '<td>17622 us, 12 %</td>'
     counts "six lines of served tokens" "$scratch/html/served.html" '<polyline' 6
