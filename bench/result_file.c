@@ -162,8 +162,8 @@ static void read_environment(struct reader *r, const json_t *root, struct result
         fail(r, "sources_sha256", "is not of 64 hexadecimal digits");
     }
     for (const char *c = file->commit; *c != '\0'; c++) {
-        if (!isalnum((unsigned char)*c) && *c != '-') {
-            fail(r, "commit", "is not of letters, digits and dashes");
+        if (!isalnum((unsigned char)*c) && *c != '-' && *c != ' ') {
+            fail(r, "commit", "is not of letters, digits, dashes and blanks");
         }
     }
     char *end = clock;
