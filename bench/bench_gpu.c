@@ -1,226 +1,216 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * Times of verify attention on the GPU present, with the device's ceilings: bench_gpu [OPTIONS]
+ * `kdtr bench`: times of verify attention on the GPU present, with the device's ceilings.
  *
- * Every row has fresh data and is checked against float64 before it is timed (bench/README.md).
+ * Every row has fresh data and is checked against float64 before it is timed (bench/README.md). The
+ * result is kept in memory until it is whole, so that a run that ends early, by whatever, leaves no
+ * file and does no harm to one that is there.
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
+#include "gpu_facts.h"
+#include "gpu_options.h"
+#include "gpu_progress.h"
 #include "gpu_report.h"
+#include "gpu_sets.h"
+#include "kdtr_bench.h"
+#include "output_file.h"
 
 /** Exit code where nothing or not everything was measured; a row that fails gives 1. */
 #define UNFINISHED 2
 
-/** What the command line says. */
-struct options {
-    struct bench_selection selection;
-    const char *json;
-    const char *kit;
-    const char *limits;
-    int32_t samples; /* 0: as the method says */
-    int no_ceilings;
-    long long seed;
+/** A text that grows: part of the result file. */
+struct text {
+    FILE *file;
+    char *data;
+    size_t size;
 };
 
-static const char usage[] =
-    "usage: bench_gpu [OPTIONS]\n"
-    "  --json FILE            result file\n"
-    "  --kit FILE             lines \"name value\" for the result file: commit and the like\n"
-    "  --limits FILE          limits that the table shows: B H Q N at_most aim\n"
-    "  --point B,H,Q,N        this point instead of the table's\n"
-    "  --layout NAME          random or contiguous instead of both\n"
-    "  --mask NAME            packed or parents\n"
-    "  --row-bytes N          bytes from cache row to cache row: 1152 or more\n"
-    "  --implementation NAME  flash, exact (flash in exact mode), naive or auto; else both modes "
-    "of\n"
-    "                         flash, and naive at small points\n"
-    "  --samples N            of each time, instead of 25, or 9 above 2 ms\n"
-    "  --quick                as --samples 5\n"
-    "  --no-ceilings          leaves the ceilings out, and so the floors\n"
-    "  --seed N               of the data\n";
+/** A run. */
+struct run {
+    struct bench_options options;
+    struct bench_device device;
+    struct bench_limit limits[BENCH_MAX_LIMITS];
+    int32_t limit_count;
+    struct bench_ceilings ceilings;
+    struct bench_progress progress;
+    struct text environment; /* its JSON object, but for the end */
+    struct text rest;        /* ceilings and rows */
+    int32_t failed;
+};
 
-/** Number of the name among some; -1 if it is none. */
-static int32_t choose(const char *name, const char *const *names, int32_t count) {
-    for (int32_t i = 0; i < count; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return i;
+/** Says why a run cannot go on. */
+static int unfinished(const char *subject, const char *text) {
+    fprintf(stderr, "kdtr: bench: %s%s%s\n", subject, *subject != '\0' ? ": " : "", text);
+    return UNFINISHED;
+}
+
+/** Limits of a file, or those beside the program, which are an H200's. Returns an exit code. */
+static int read_limits(struct run *run) {
+    const char *name = run->options.limits;
+    FILE *file;
+    if (name != NULL) {
+        file = fopen(name, "r");
+        if (file == NULL) {
+            return unfinished(name, "the limits cannot be read");
         }
-    }
-    return -1;
-}
-
-/** A number in range; -1 if it is none. */
-static int32_t whole(const char *text, int32_t low, int32_t high) {
-    char *end;
-    long value = strtol(text, &end, 10);
-    return *text == '\0' || *end != '\0' || value < low || value > high ? -1 : (int32_t)value;
-}
-
-/** An option that takes a value. Returns 1 if it is bad. */
-static int take(struct options *o, const char *name, const char *value) {
-    static const char *const layouts[] = {"random", "contiguous"};
-    static const char *const masks[] = {"parents", "packed"};
-    static const char *const implementations[] = {"auto", "naive", "flash", "exact"};
-    static const int32_t numbers[] = {KDTR_IMPLEMENTATION_AUTO, KDTR_IMPLEMENTATION_NAIVE,
-                                      KDTR_IMPLEMENTATION_FLASH, KDTR_IMPLEMENTATION_FLASH};
-    struct bench_selection *s = &o->selection;
-    int32_t got = 0;
-    if (strcmp(name, "--json") == 0) {
-        o->json = value;
-    } else if (strcmp(name, "--kit") == 0) {
-        o->kit = value;
-    } else if (strcmp(name, "--limits") == 0) {
-        o->limits = value;
-    } else if (strcmp(name, "--point") == 0) {
-        return bench_parse_point(value, &s->point);
-    } else if (strcmp(name, "--layout") == 0) {
-        got = s->layout = choose(value, layouts, 2);
-    } else if (strcmp(name, "--mask") == 0) {
-        got = choose(value, masks, 2);
-        s->mask_mode = got + KDTR_MASK_PARENTS;
-    } else if (strcmp(name, "--row-bytes") == 0) {
-        got = whole(value, 2 * BENCH_ROW_ELEMENTS, 65536);
-        s->stride = got / 2;
-        return got < 0 || got % 4 != 0;
-    } else if (strcmp(name, "--implementation") == 0) {
-        got = choose(value, implementations, 4);
-        s->implementation = got < 0 ? got : numbers[got];
-        s->exact = got == 3;
-    } else if (strcmp(name, "--samples") == 0) {
-        got = o->samples = whole(value, 1, BENCH_MAX_SAMPLES);
-    } else if (strcmp(name, "--seed") == 0) {
-        got = whole(value, 0, INT32_MAX);
-        o->seed = got;
     } else {
-        return 1;
+        int meant = strstr(kdtr_context_device_name(run->device.context), "H200") != NULL;
+        file = meant ? output_open_beside("limits.txt") : NULL;
+        if (file == NULL) {
+            return 0;
+        }
     }
-    return got < 0;
+    run->limit_count = bench_read_limits(file, run->limits);
+    fclose(file);
+    return run->limit_count >= 0
+               ? 0
+               : unfinished(name != NULL ? name : "limits.txt", "this is not a file of limits");
 }
 
-/** Returns 0, 2 for bad options, or -1 where there is nothing left to do. */
-static int parse(int argc, char **argv, struct options *o) {
-    *o = (struct options){.selection = {{0, 0, 0, 0}, -1, -1, -1, 0, 0}, .seed = 1};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--quick") == 0) {
-            o->samples = 5;
-        } else if (strcmp(argv[i], "--help") == 0) {
-            fputs(usage, stdout);
-            return -1;
-        } else if (strcmp(argv[i], "--no-ceilings") == 0) {
-            o->no_ceilings = 1;
-        } else if (i + 1 == argc || take(o, argv[i], argv[i + 1]) != 0) {
-            fprintf(stderr, "bench_gpu: bad option %s\n%s", argv[i], usage);
-            return 2;
-        } else {
-            i++;
+/** Device, build, ceilings. Returns an exit code. */
+static int measure_device(struct run *run) {
+    const struct bench_options *o = &run->options;
+    kdtr_error error = {0};
+    FILE *kit = o->kit != NULL ? fopen(o->kit, "r") : output_open_beside("kit.txt");
+    if (kit == NULL && o->kit != NULL) {
+        return unfinished(o->kit, "the facts about the build cannot be read");
+    }
+    bench_report_facts(&run->device, kit, o->samples, run->environment.file);
+    if (kit != NULL) {
+        fclose(kit);
+    }
+    bench_progress_draw(&run->progress, 0);
+    int32_t status = KDTR_OK;
+    if (!o->no_ceilings) {
+        status = bench_measure_ceilings(&run->device, o->samples, &run->ceilings, &error);
+    }
+    bench_progress_clear(&run->progress);
+    if (status != KDTR_OK) {
+        return unfinished("no ceilings", error.text);
+    }
+    bench_report_ceilings(&run->ceilings, run->rest.file);
+    return 0;
+}
+
+/** All rows of the selection; those that fail are counted. */
+static void measure_rows(struct run *run, const struct bench_row *rows) {
+    int written = 0;
+    int32_t set = -1;
+    for (int32_t i = 0; i < run->progress.total; i++) {
+        kdtr_error error = {0};
+        struct bench_result result;
+        double floor_us = bench_floor_us(&rows[i], &run->ceilings);
+        bench_progress_draw(&run->progress, i);
+        int32_t status = bench_run_row(&run->device, &rows[i],
+                                       (uint64_t)(run->options.seed * BENCH_MAX_ROWS + i),
+                                       run->options.samples, &result, &error);
+        bench_progress_clear(&run->progress);
+        if (rows[i].set != set) {
+            set = rows[i].set;
+            bench_report_heading(set, run->options.wide);
         }
+        bench_report_row(&rows[i], &result, floor_us,
+                         bench_find_limit(run->limits, run->limit_count, &rows[i]),
+                         run->options.wide, status == KDTR_OK ? NULL : error.text);
+        run->failed += status != KDTR_OK;
+        if (status == KDTR_OK) {
+            bench_write_row(&rows[i], &result, floor_us, written == 0, run->rest.file);
+            written++;
+        }
+    }
+}
+
+/** Puts the parts of the result together and writes them. Returns an exit code. */
+static int write_result(struct run *run, double seconds, const char *path) {
+    struct text whole = {0};
+    if (fclose(run->environment.file) != 0 || fclose(run->rest.file) != 0) {
+        run->environment.file = run->rest.file = NULL;
+        return unfinished(path, "no memory for the result");
+    }
+    run->environment.file = run->rest.file = NULL;
+    whole.file = open_memstream(&whole.data, &whole.size);
+    if (whole.file == NULL) {
+        return unfinished(path, "no memory for the result");
+    }
+    fprintf(whole.file,
+            "{\"schema\": 1,\n  \"environment\": {%s, \"seconds\": %.1f, \"rows_failed\": %d},\n"
+            "  \"ceilings\": %s\n  ]}\n",
+            run->environment.data, seconds, run->failed, run->rest.data);
+    int cause = fclose(whole.file) != 0 ? -1 : output_write(path, whole.data, whole.size);
+    free(whole.data);
+    if (cause != 0) {
+        return unfinished(path, cause > 0 ? strerror(cause) : "no memory for the result");
+    }
+    if (strncmp(path, "/dev/", 5) != 0) {
+        printf("%s is written\n", path);
     }
     return 0;
 }
 
-/** All rows of a selection. Returns how many failed. */
-static int measure_rows(const struct bench_device *device, const struct options *o,
-                        const struct bench_ceilings *ceilings, const struct bench_limit *limits,
-                        int32_t limit_count, FILE *json) {
+/** Everything once the device is open. Returns an exit code. */
+static int measure(struct run *run) {
     struct bench_row rows[BENCH_MAX_ROWS];
-    int32_t count = bench_list_rows(&o->selection, rows);
-    int failed = 0;
-    int written = 0;
-    if (json != NULL) {
-        fprintf(json, ",\n  \"rows\": [\n");
-    }
-    bench_report_heading();
-    for (int32_t i = 0; i < count; i++) {
-        kdtr_error error = {0};
-        struct bench_result result;
-        double floor_us = bench_floor_us(&rows[i], ceilings);
-        int32_t status = bench_run_row(device, &rows[i], (uint64_t)(o->seed * BENCH_MAX_ROWS + i),
-                                       o->samples, &result, &error);
-        bench_report_row(&rows[i], &result, floor_us,
-                         bench_find_limit(limits, limit_count, &rows[i]),
-                         status == KDTR_OK ? NULL : error.text);
-        failed += status != KDTR_OK;
-        if (status == KDTR_OK && json != NULL) {
-            bench_write_row(&rows[i], &result, floor_us, written == 0, json);
-            written++;
-        }
-    }
-    if (json != NULL) {
-        fprintf(json, "\n  ]}\n");
-    }
-    printf("%d rows, %d failed\n", count, failed);
-    return failed;
-}
-
-/** Everything once the device is open. Returns UNFINISHED where the result file is not whole. */
-static int measure(const struct bench_device *device, const struct options *o,
-                   const struct bench_limit *limits, int32_t limit_count, FILE *json) {
-    struct bench_ceilings ceilings;
-    kdtr_error error = {0};
-    memset(&ceilings, 0, sizeof ceilings);
-    bench_report_environment(device, o->kit, o->samples, json);
-    int32_t status = KDTR_OK;
-    if (!o->no_ceilings) {
-        status = bench_measure_ceilings(device, o->samples, &ceilings, &error);
-    }
-    if (status != KDTR_OK) {
-        fprintf(stderr, "bench_gpu: no ceilings: %s\n", error.text);
-        return UNFINISHED;
-    }
-    bench_report_ceilings(&ceilings, json);
-    return measure_rows(device, o, &ceilings, limits, limit_count, json) != 0;
-}
-
-/** Closes the result file; one that is not whole is removed. Returns the exit code. */
-static int finish(FILE *json, const char *path, int code) {
-    struct stat kind;
-    /* Not a device such as /dev/null. */
-    int regular = fstat(fileno(json), &kind) == 0 && S_ISREG(kind.st_mode);
-    if (fclose(json) != 0) {
-        fprintf(stderr, "bench_gpu: cannot write %s\n", path);
-        code = UNFINISHED;
-    }
-    if (code == UNFINISHED && regular) {
-        remove(path);
-    }
-    return code;
-}
-
-int main(int argc, char **argv) {
-    struct bench_limit limits[BENCH_MAX_LIMITS];
-    struct bench_device device;
-    struct options o;
-    kdtr_error error = {0};
-    int32_t limit_count = 0;
-    int code = parse(argc, argv, &o);
+    char name[OUTPUT_NAME_SIZE];
+    const struct bench_options *o = &run->options;
+    const char *path = o->json;
+    int code = read_limits(run);
     if (code != 0) {
-        return code < 0 ? 0 : code;
+        return code;
     }
-    if (o.limits != NULL) {
-        FILE *file = fopen(o.limits, "r");
-        limit_count = file == NULL ? -1 : bench_read_limits(file, limits);
-        if (file != NULL) {
-            fclose(file);
-        }
-        if (limit_count < 0) {
-            fprintf(stderr, "bench_gpu: %s is not a file of limits\n", o.limits);
-            return 2;
-        }
+    if (path == NULL && !o->partial) {
+        path = output_name(kdtr_context_device_name(run->device.context),
+                           o->quick ? "bench-quick" : "bench", name, sizeof name);
     }
-    FILE *json = o.json == NULL ? NULL : fopen(o.json, "w");
-    if (o.json != NULL && json == NULL) {
-        fprintf(stderr, "bench_gpu: cannot write %s\n", o.json);
-        return 2;
+    int cause = path == NULL ? 0 : output_check(path);
+    if (cause != 0) {
+        return unfinished(path, strerror(cause));
     }
-    if (bench_device_open(&device, &error) == KDTR_OK) {
-        code = measure(&device, &o, limits, limit_count, json);
+    run->progress.total = bench_list_rows(&o->selection, rows);
+    run->progress.shown = o->progress || isatty(STDERR_FILENO);
+    run->progress.begin = bench_now();
+    code = measure_device(run);
+    if (code != 0) {
+        return code;
+    }
+    fprintf(run->rest.file, ",\n  \"rows\": [\n");
+    measure_rows(run, rows);
+    double seconds = bench_now() - run->progress.begin;
+    printf("\n%d rows, %d failed, %.1f s\n", run->progress.total, run->failed, seconds);
+    code = path == NULL ? 0 : write_result(run, seconds, path);
+    return code != 0 ? code : run->failed > 0;
+}
+
+/** Closes and frees a text. */
+static void drop(struct text *text) {
+    if (text->file != NULL) {
+        fclose(text->file);
+    }
+    free(text->data);
+}
+
+int kdtr_bench_main(int argc, char **argv) {
+    struct run run;
+    kdtr_error error = {0};
+    memset(&run, 0, sizeof run);
+    int code = bench_parse_options(argc, argv, &run.options);
+    if (code != 0) {
+        return code;
+    }
+    run.environment.file = open_memstream(&run.environment.data, &run.environment.size);
+    run.rest.file = open_memstream(&run.rest.data, &run.rest.size);
+    if (run.environment.file == NULL || run.rest.file == NULL) {
+        code = unfinished("", "no memory for the result");
+    } else if (bench_device_open(&run.device, &error) != KDTR_OK) {
+        code = unfinished("", error.text);
     } else {
-        fprintf(stderr, "bench_gpu: %s\n", error.text);
-        code = UNFINISHED;
+        code = measure(&run);
     }
-    bench_device_close(&device);
-    return json == NULL ? code : finish(json, o.json, code);
+    bench_device_close(&run.device);
+    drop(&run.environment);
+    drop(&run.rest);
+    return code;
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gpu_tree.h"
 #include "measure.h"
 #include "random.h"
 
@@ -87,8 +88,8 @@ static int32_t make_slots(struct bench_case *c) {
     return 0;
 }
 
-/** Trees whose nodes have any earlier one as parent, as parents and as words. */
-static void make_trees(struct bench_case *c) {
+/** Trees, as parents and as words, and where each request's rows begin. */
+static int32_t make_trees(struct bench_case *c, kdtr_error *error) {
     const struct bench_point *p = &c->row->point;
     int64_t words = (p->nodes + 31) / 32;
     int32_t *node_indptr = c->host[NODE_INDPTR];
@@ -97,18 +98,13 @@ static void make_trees(struct bench_case *c) {
         node_indptr[b] = b * p->nodes;
         indptr[b] = (int32_t)(b * p->prefix);
     }
-    for (int64_t b = 0; b < p->batch; b++) {
+    int32_t status = KDTR_OK;
+    for (int64_t b = 0; status == KDTR_OK && b < p->batch; b++) {
         int32_t *parents = (int32_t *)c->host[PARENTS] + b * p->nodes;
         uint32_t *mask = (uint32_t *)c->host[MASK] + b * p->nodes * words;
-        for (int64_t i = 0; i < p->nodes; i++) {
-            uint64_t number = ref_random(c->seed + 3, (uint64_t)(b * p->nodes + i));
-            parents[i] = i == 0 ? -1 : (int32_t)(number % (uint64_t)i);
-            for (int64_t w = 0; w < words; w++) {
-                mask[i * words + w] = i == 0 ? 0 : mask[parents[i] * words + w];
-            }
-            mask[i * words + i / 32] |= 1u << (i % 32);
-        }
+        status = bench_make_tree(c->row, c->seed + 3, b, parents, mask, error);
     }
+    return status;
 }
 
 /** The plan, whose workspace is the last array. */
@@ -161,13 +157,11 @@ static int32_t make_data(struct bench_case *c, kdtr_error *error) {
     if (failed || make_slots(c) != 0) {
         return bench_cuda(cudaErrorMemoryAllocation, "host memory", error);
     }
-    make_trees(c);
-    int32_t status = KDTR_OK;
+    int32_t status = make_trees(c, error);
     for (int i = 0; status == KDTR_OK && i < ARRAYS; i++) {
         status = kdtr_memory_alloc(c->device->context, c->bytes[i], &c->memory[i], error);
         if (status == KDTR_OK && c->bytes[i] > 0) {
-            status = bench_cuda(cudaMemsetAsync(c->memory[i], 0xff, c->bytes[i], stream), "poison",
-                                error);
+            status = bench_cuda(measure_poison(c->memory[i], c->bytes[i], stream), "poison", error);
         }
     }
     for (int i = NODE_INDPTR; status == KDTR_OK && i <= MASK; i++) {
@@ -315,7 +309,7 @@ static int32_t check_repeat(struct bench_case *c, kdtr_error *error) {
 
 int32_t bench_run_row(const struct bench_device *device, const struct bench_row *row, uint64_t seed,
                       int32_t samples, struct bench_result *result, kdtr_error *error) {
-    /* Five streams of numbers from `seed` on. */
+    /* Six streams of numbers from `seed` on. */
     struct bench_case c = {.device = device, .row = row, .seed = 8 * seed};
     memset(result, 0, sizeof *result);
     set_sizes(&c);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * One row of bench_gpu: its data, its check, its time.
+ * One row of `kdtr bench`: its data, its check, its time.
  */
 #ifndef BENCH_GPU_CASE_H
 #define BENCH_GPU_CASE_H

@@ -40,11 +40,20 @@ int32_t bench_device_open(struct bench_device *device, kdtr_error *error) {
     if (status != KDTR_OK) {
         return status;
     }
+    /* This library's runtime is not that of libkdtr_cuda; both use the device's primary context,
+     * so that streams and memory of one are good for the other. */
+    cudaError_t cause = cudaSetDevice(0);
     device->sm_count = attribute(cudaDevAttrMultiProcessorCount);
     device->l2_bytes = attribute(cudaDevAttrL2CacheSize);
     device->sm_khz = attribute(13);     /* cudaDevAttrClockRate */
     device->memory_khz = attribute(36); /* cudaDevAttrMemoryClockRate */
-    cudaError_t cause = cudaStreamCreate(&device->stream);
+    device->capability = 10 * attribute(cudaDevAttrComputeCapabilityMajor) +
+                         attribute(cudaDevAttrComputeCapabilityMinor);
+    if (cudaDeviceGetPCIBusId(device->bus, sizeof device->bus, 0) != cudaSuccess) {
+        cudaGetLastError();
+        device->bus[0] = '\0';
+    }
+    cause = cause != cudaSuccess ? cause : cudaStreamCreate(&device->stream);
     cause = cause != cudaSuccess ? cause : cudaEventCreate(&device->begin);
     cause = cause != cudaSuccess ? cause : cudaEventCreate(&device->end);
     cause = cause != cudaSuccess ? cause : cudaMalloc(&device->flush, BENCH_FLUSH_BYTES);

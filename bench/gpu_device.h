@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * The device of bench_gpu: how something is timed on it, and its ceilings.
+ * The device of `kdtr bench`: how something is timed on it, and its ceilings.
  */
 #ifndef BENCH_GPU_DEVICE_H
 #define BENCH_GPU_DEVICE_H
@@ -10,8 +10,6 @@
 
 #include "gpu_statistics.h"
 
-/** Most samples of a time. */
-#define BENCH_MAX_SAMPLES 1000
 /** Samples of a time where no other number is asked for, and of one above BENCH_LONG_US. */
 #define BENCH_SAMPLES 25
 #define BENCH_FEW_SAMPLES 9
@@ -40,6 +38,8 @@ struct bench_device {
     int32_t sm_khz;        /**< Their highest clock; 0 if unknown. */
     int32_t memory_khz;    /**< The memory's; 0 if unknown. */
     int32_t l2_bytes;      /**< Size of L2. */
+    int32_t capability;    /**< Compute capability, ten times the major number plus the minor. */
+    char bus[32];          /**< PCI address, "" if unknown; to ask nvidia-smi, not for a file. */
 };
 
 /** Enqueues what is timed. @param state of the caller @param stream stream @param error filled on

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * What bench_gpu times: points, the variants of a point, and the limits that a point has.
+ * What `kdtr bench` times: points, the rows of a table, and the limits that a point has.
  */
 #ifndef BENCH_GPU_POINTS_H
 #define BENCH_GPU_POINTS_H
@@ -15,8 +15,8 @@
 #define BENCH_ROW_ELEMENTS 576
 /** Elements of the latent part. */
 #define BENCH_LATENT 512
-/** Most rows of one run of the program. */
-#define BENCH_MAX_ROWS 128
+/** Most rows of one run. */
+#define BENCH_MAX_ROWS 256
 /** Most lines of a file of limits. */
 #define BENCH_MAX_LIMITS 64
 
@@ -34,6 +34,18 @@ enum bench_layout {
     BENCH_CONTIGUOUS = 1 /**< One after the other. */
 };
 
+/** What a row belongs to. The first ones are what a whole run measures, in this order. */
+enum bench_set {
+    BENCH_TABLE = 0,         /**< The points of phase 1. */
+    BENCH_LONG,              /**< A million rows. */
+    BENCH_SWEEP_N,           /**< Over the length of the context. */
+    BENCH_SWEEP_Q,           /**< Over the nodes. */
+    BENCH_SWEEP_H,           /**< Over the heads. */
+    BENCH_SWEEP_BUDGET,      /**< Over the budget of a draft tree. */
+    BENCH_SETS,              /**< How many these are. */
+    BENCH_POINT = BENCH_SETS /**< A point of the command line. */
+};
+
 /** One line of the table. */
 struct bench_row {
     struct bench_point point; /**< Shapes. */
@@ -42,17 +54,20 @@ struct bench_row {
     int32_t mask_mode;        /**< KDTR_MASK_PACKED or KDTR_MASK_PARENTS. */
     int32_t stride;           /**< Elements from cache row to cache row. */
     int32_t exact;            /**< 1: exact mode. */
+    int32_t set;              /**< enum bench_set. */
+    int32_t budget;           /**< Of the draft tree; 0: any earlier node may be a parent. */
 };
 
 /** What is asked for on the command line. */
 struct bench_selection {
-    struct bench_point point; /**< One point; batch 0 for the table's. */
+    struct bench_point point; /**< One point; batch 0 for the sets'. */
     int32_t
         implementation; /**< kdtr_implementation; -1 for both modes of flash, and small naive. */
     int32_t layout;     /**< enum bench_layout, or -1 for both. */
-    int32_t mask_mode;  /**< kdtr_mask_mode, or -1 for the table's. */
-    int32_t stride;     /**< Elements, or 0 for the table's. */
+    int32_t mask_mode;  /**< kdtr_mask_mode, or -1 for the sets'. */
+    int32_t stride;     /**< Elements, or 0 for the sets'. */
     int32_t exact;      /**< 1: flash in exact mode only. */
+    uint32_t sets;      /**< Bit 1 << enum bench_set for each; 0 for all. */
 };
 
 /** Limits of a point, random slots. */
@@ -60,6 +75,8 @@ struct bench_limit {
     struct bench_point point; /**< Shapes. */
     double at_most_us;        /**< What gate P1-6 asks for. */
     double aim_us;            /**< Where the design points. */
+    double accepted_us;       /**< At least at_most_us; what P1-6 accepts, loudly, where at_most_us
+                                   was not reached. 0: nothing above at_most_us. */
 };
 
 /**
@@ -72,21 +89,13 @@ struct bench_limit {
 int bench_parse_point(const char *text, struct bench_point *point);
 
 /**
- * Lists the rows of a selection.
- *
- * @param selection what is asked for
- * @param rows      BENCH_MAX_ROWS entries
- * @return how many
- */
-int32_t bench_list_rows(const struct bench_selection *selection, struct bench_row *rows);
-
-/**
  * Reads a file of limits: lines B H Q N at_most aim; empty lines and lines from # on are passed
  * over.
  *
- * @param file   text
+ * @param file   text; a line may end with a seventh number, accepted
  * @param limits BENCH_MAX_LIMITS entries
- * @return how many, or -1 if a line is malformed, a point stands twice or there are too many
+ * @return how many, or -1 if a line is malformed, accepted is below at_most, a point stands twice
+ *         or there are too many
  */
 int32_t bench_read_limits(FILE *file, struct bench_limit *limits);
 
@@ -109,5 +118,8 @@ const char *bench_layout_name(int32_t layout);
 
 /** Name of a mask. @param mask_mode kdtr_mask_mode @return e.g. "packed" */
 const char *bench_mask_name(int32_t mask_mode);
+
+/** Name of a set. @param set enum bench_set @return e.g. "sweep_n" */
+const char *bench_set_name(int32_t set);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * What bench_gpu prints and writes.
+ * Tables and rows of the result file of `kdtr bench`.
  */
 #ifndef BENCH_GPU_REPORT_H
 #define BENCH_GPU_REPORT_H
@@ -9,26 +9,15 @@
 #include "gpu_case.h"
 
 /**
- * Prints facts about device and build, and starts the result file.
- *
- * @param device  the device
- * @param kit     file of lines "name value", or NULL
- * @param samples as bench_time's
- * @param json    result file, or NULL
- */
-void bench_report_environment(const struct bench_device *device, const char *kit, int32_t samples,
-                              FILE *json);
-
-/**
- * Prints the ceilings.
+ * Prints the ceilings and writes them as a JSON object.
  *
  * @param ceilings what was measured
- * @param json     result file, or NULL
+ * @param json     where to
  */
 void bench_report_ceilings(const struct bench_ceilings *ceilings, FILE *json);
 
-/** Prints the heading of the table. */
-void bench_report_heading(void);
+/** Prints the heading of a set. @param set enum bench_set @param wide 1: all columns */
+void bench_report_heading(int32_t set, int32_t wide);
 
 /**
  * Prints a row of the table.
@@ -37,10 +26,12 @@ void bench_report_heading(void);
  * @param result   what it gave
  * @param floor_us its floor; 0 if unknown
  * @param limit    its limit, or NULL
+ * @param wide     1: all columns
  * @param failure  why it failed, or NULL
  */
 void bench_report_row(const struct bench_row *row, const struct bench_result *result,
-                      double floor_us, const struct bench_limit *limit, const char *failure);
+                      double floor_us, const struct bench_limit *limit, int32_t wide,
+                      const char *failure);
 
 /**
  * Writes a row into the result file.
@@ -49,7 +40,7 @@ void bench_report_row(const struct bench_row *row, const struct bench_result *re
  * @param result   what it gave
  * @param floor_us its floor; 0 if unknown
  * @param first    whether it is the first
- * @param json     result file
+ * @param json     where to
  */
 void bench_write_row(const struct bench_row *row, const struct bench_result *result,
                      double floor_us, int first, FILE *json);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * Schedules of bench_gpu's rows.
+ * Schedules of `kdtr bench`'s rows.
  */
 #include "gpu_schedule.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * How the flash kernel cuts a row of bench_gpu, by kernels/flash_schedule.h.
+ * How the flash kernel cuts a row of `kdtr bench`, by kernels/flash_schedule.h.
  */
 #ifndef BENCH_GPU_SCHEDULE_H
 #define BENCH_GPU_SCHEDULE_H

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * Numbers of bench_gpu: quartiles, the device's ceilings, the floor of a point.
+ * Numbers of `kdtr bench`: quartiles, the device's ceilings, the floor of a point.
  */
 #ifndef BENCH_GPU_STATISTICS_H
 #define BENCH_GPU_STATISTICS_H
 
 #include "gpu_points.h"
 
+/** Most samples of a time. */
+#define BENCH_MAX_SAMPLES 1000
 /** Sizes at which gathering is measured. */
 #define BENCH_GATHER_SIZES 4
 

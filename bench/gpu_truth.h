@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * Some rows of a problem of bench_gpu in float64 on the host. The values are those of
+ * Some rows of a problem of `kdtr bench` in float64 on the host. The values are those of
  * kernels/measure_value.h, generated again, so that nothing is copied from the device.
  */
 #ifndef BENCH_GPU_TRUTH_H

@@ -15,6 +15,17 @@ for file in host gpu arm; do
         exit 1
     fi
 done
+# What gates read that a GPU measured: of these sources, and passed in the run of the evidence.
+stale=$(sh tests/scripts/fresh_results.sh bench/results "$hash") || {
+    echo "dist: $stale" >&2
+    exit 1
+}
+for gate in P1-6 P1-8; do
+    grep -q "^gate $gate passed [1-9][0-9]* failed 0 skipped 0\$" phases/evidence/host.txt || {
+        echo "dist: gate $gate did not pass in phases/evidence/host.txt" >&2
+        exit 1
+    }
+done
 version=$(awk '/define KDTR_VERSION_(MAJOR|MINOR|PATCH)/ { v = v s $3; s = "." } END { print v }' \
     capi/kdtr.h)
 git archive --format=tar.gz --prefix="kdtr-$version/" -o "out/kdtr-$version.tar.gz" HEAD

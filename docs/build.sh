@@ -104,6 +104,29 @@ make_evidence_pages() {
     [ "$count" -gt 0 ] || echo 'There is none yet.' >>"$list"
 }
 
+# Charts and tables of the newest result files, and the page of the projection, which is kept apart
+# from them. What there is no file for is said, not drawn.
+make_results() {
+    rm -rf "$out/charts"
+    mkdir -p "$out/charts"
+    out/plain/charts bench/results "$out/charts" || fail "the charts could not be made"
+    sh bench/roofline.sh out/plain/roofline bench/results "$out/projection" \
+        >"$out/projection.log" 2>&1
+    status=$?
+    page=$out/pages/projection.md
+    if [ "$status" -eq 0 ]; then
+        # The last one by date is that of the newest file.
+        for json in "$out"/projection/*-sm120-projection.json; do :; done
+        awk -f docs/projection.awk "$json" >"$page" || fail "no page of $json"
+    elif grep -q 'roofline: no file' "$out/projection.log"; then
+        printf '# Projection for sm_120 {#projection}\n\nThere is no result file.\n' >"$page"
+        echo "docs: no projection: no result file"
+    else
+        cat "$out/projection.log" >&2
+        fail "the projection could not be made"
+    fi
+}
+
 # Doxygen's own header for its version, with docs/header.html in its head; and the final
 # configuration.
 make_configuration() {
@@ -115,7 +138,7 @@ make_configuration() {
     {
         echo '@INCLUDE = docs/Doxyfile'
         echo "HTML_HEADER = $out/header.html"
-        for folder in capi/examples phases/evidence; do
+        for folder in capi/examples phases/evidence "$out/charts"; do
             [ -d "$folder" ] && echo "EXAMPLE_PATH += $folder"
         done
         # From 1.9.5 on the theme needs the light base style; older versions do not know the tag.
@@ -191,8 +214,8 @@ write_stamp() {
     {
         echo "$stamp: \\"
         # Folders too, so that a new file counts; not `docs`, which is the name of a target.
-        find docs spec phases ref kernels capi ! -path docs \( -type d -o -name '*.md' \
-            -o -name '*.txt' -o -name '*.py' \
+        find docs spec phases ref kernels capi bench/results ! -path docs \( -type d \
+            -o -name '*.md' -o -name '*.txt' -o -name '*.py' -o -name '*.json' \
             -o -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.cpp' \
             -o -name '*.svg' -o -name '*.css' -o -name '*.awk' -o -name '*.tex' \
             -o -name '*.html' -o -name '*.xml' -o -name '*.sh' -o -name '*.sed' \
@@ -213,6 +236,7 @@ rm -f "$stamp"
 rm -rf "$out/pages"
 check_file_blocks
 make_evidence_pages
+make_results
 make_configuration
 run_doxygen
 copy_mathjax

@@ -75,3 +75,19 @@ extern "C" cudaError_t measure_fill(void *target, int64_t rows, int32_t elements
     return KDTR_LAUNCH(fill, blocks_for((size_t)rows * (size_t)elements / 2, 4096), BLOCK_THREADS,
                        0, stream, (uint32_t *)target, rows, elements / 2, stride / 2, seed);
 }
+
+/** A word a thread and step; thread 0 of all fills what is less than a word at the end. */
+__global__ void poison(uint32_t *target, size_t bytes) {
+    size_t first = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+    for (size_t i = first; i < bytes / 4; i += (size_t)gridDim.x * blockDim.x) {
+        target[i] = 0xffffffffu;
+    }
+    for (size_t i = bytes / 4 * 4; first == 0 && i < bytes; i++) {
+        ((unsigned char *)target)[i] = 0xff;
+    }
+}
+
+extern "C" cudaError_t measure_poison(void *target, size_t bytes, cudaStream_t stream) {
+    return KDTR_LAUNCH(poison, blocks_for(bytes / 4, 4096), BLOCK_THREADS, 0, stream,
+                       (uint32_t *)target, bytes);
+}

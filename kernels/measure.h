@@ -60,6 +60,16 @@ cudaError_t measure_fill(void *target, int64_t rows, int32_t elements, int64_t s
                          uint64_t seed, cudaStream_t stream);
 
 /**
+ * Fills memory with bytes of 0xff: a NaN in every format, and no index.
+ *
+ * @param target memory, 4-byte aligned
+ * @param bytes  its size
+ * @param stream stream
+ * @return cudaSuccess or the error of the launch
+ */
+cudaError_t measure_poison(void *target, size_t bytes, cudaStream_t stream);
+
+/**
  * Copies.
  *
  * @param target 16-byte aligned

@@ -6,12 +6,18 @@
 #   nvcc.sh compile OUT SOURCE [FLAGS...]   object; FLAGS name the targets
 #   nvcc.sh report  OUT SOURCE [FLAGS...]   what ptxas says of registers, spills and shared memory
 #   nvcc.sh ptx     OUT SOURCE [FLAGS...]   PTX for compute_120
-#   nvcc.sh shared  OUT OBJECTS...          out/libkdtr_cuda.so.0 and its link; OUT says how it went
+#   nvcc.sh shared  OUT NAME OBJECTS...     out/libNAME.so.0, kdtr_cuda with its link or kdtr_bench;
+#                                           OUT says how it went
 #   nvcc.sh program OUT INPUTS...           program; CUDA runtime and Check linked statically
 set -eu
 mode=$1
 out=$2
 shift 2
+name=
+if [ "$mode" = shared ]; then
+    name=$1
+    shift
+fi
 read -r nvcc detail < out/nvcc.txt
 mkdir -p "$(dirname "$out")"
 
@@ -19,7 +25,7 @@ skip() {
     echo "SKIP $1" > "$out"
     [ "$mode" != compile ] || echo "$out:" > "$out.d"
     if [ "$mode" = shared ]; then
-        rm -f out/libkdtr_cuda.so.0 out/libkdtr_cuda.so
+        rm -f "out/lib$name.so.0" "out/lib$name.so"
     fi
     exit 0
 }
@@ -56,11 +62,16 @@ ptx)
     "$nvcc" -std=c++17 -O3 $numerics -arch=compute_120 "$@" -ptx -o "$out"
     ;;
 shared)
+    case $name in
+    kdtr_cuda) map=capi/libkdtr_cuda.map needs=-lkdtr ;;
+    *) map=bench/libkdtr_bench.map needs="-lkdtr_cuda -lkdtr" ;;
+    esac
+    # shellcheck disable=SC2086 # libraries
     "$nvcc" -shared -cudart static -Xcompiler=-static-libgcc,-static-libstdc++ \
-        -Xlinker=-soname,libkdtr_cuda.so.0 \
-        -Xlinker=--version-script=capi/libkdtr_cuda.map -Xlinker=--exclude-libs,ALL \
-        -Xlinker='-rpath=$ORIGIN' "$@" -Lout -lkdtr -o out/libkdtr_cuda.so.0
-    ln -sf libkdtr_cuda.so.0 out/libkdtr_cuda.so
+        "-Xlinker=-soname,lib$name.so.0" \
+        "-Xlinker=--version-script=$map" -Xlinker=--exclude-libs,ALL -Xlinker=--no-undefined \
+        -Xlinker='-rpath=$ORIGIN' "$@" -Lout $needs -lm -lpthread -o "out/lib$name.so.0"
+    [ "$name" != kdtr_cuda ] || ln -sf libkdtr_cuda.so.0 out/libkdtr_cuda.so
     echo "built with nvcc $detail for sm_90, sm_120 and compute_120" > "$out"
     ;;
 program)

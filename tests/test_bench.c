@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * @file
- * Host code of the GPU benchmark: points, limits, quartiles, floors, the float64 check.
+ * Host code of `kdtr bench`: points, limits, quartiles, floors, the float64 check.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -9,12 +9,15 @@
 
 #include "check_main.h"
 #include "gpu_schedule.h"
+#include "gpu_sets.h"
 #include "gpu_statistics.h"
 #include "gpu_truth.h"
 #include "measure_value.h"
+#include "test_bench.h"
 
-/** Everything the table has. */
-static const struct bench_selection everything = {{0, 0, 0, 0}, -1, -1, -1, 0, 0};
+/** Every set. */
+static const struct bench_selection everything = {
+    .implementation = -1, .layout = -1, .mask_mode = -1};
 
 START_TEST(points_parse) {
     struct bench_point p = {0, 0, 0, 0};
@@ -27,57 +30,6 @@ START_TEST(points_parse) {
         ck_assert_msg(bench_parse_point(bad[i], &p) != 0, "%s", bad[i]);
     }
     ck_assert_int_eq(p.batch, 16);
-}
-END_TEST
-
-/** How many rows have an implementation, layout, mask and stride; -1 is any. */
-static int32_t count_rows(const struct bench_row *rows, int32_t count, int32_t implementation,
-                          int32_t layout, int32_t mask_mode, int32_t stride) {
-    int32_t found = 0;
-    for (int32_t i = 0; i < count; i++) {
-        found += !rows[i].exact &&
-                 (implementation < 0 || rows[i].implementation == implementation) &&
-                 (layout < 0 || rows[i].layout == layout) &&
-                 (mask_mode < 0 || rows[i].mask_mode == mask_mode) &&
-                 (stride < 0 || rows[i].stride == stride);
-    }
-    return found;
-}
-
-START_TEST(points_table) {
-    struct bench_row rows[BENCH_MAX_ROWS];
-    const int32_t flash = KDTR_IMPLEMENTATION_FLASH;
-    int32_t count = bench_list_rows(&everything, rows);
-    ck_assert_int_eq(
-        count_rows(rows, count, flash, BENCH_RANDOM, KDTR_MASK_PACKED, BENCH_ROW_ELEMENTS), 14);
-    ck_assert_int_eq(
-        count_rows(rows, count, flash, BENCH_CONTIGUOUS, KDTR_MASK_PACKED, BENCH_ROW_ELEMENTS), 14);
-    ck_assert_int_eq(count_rows(rows, count, flash, BENCH_RANDOM, KDTR_MASK_PARENTS, -1), 2);
-    ck_assert_int_eq(count_rows(rows, count, flash, BENCH_CONTIGUOUS, -1, 584), 2);
-    ck_assert_int_eq(count_rows(rows, count, KDTR_IMPLEMENTATION_NAIVE, -1, -1, -1), 7);
-    ck_assert_int_eq(count, 39 + 14);
-    int32_t exact = 0;
-    for (int32_t i = 0; i < count; i++) {
-        exact += rows[i].exact && rows[i].layout == BENCH_RANDOM;
-        ck_assert(rows[i].implementation == flash ||
-                  rows[i].point.heads * rows[i].point.nodes <= 64);
-    }
-    ck_assert_int_eq(exact, 14);
-    struct bench_selection s = everything;
-    s.implementation = KDTR_IMPLEMENTATION_NAIVE;
-    s.layout = BENCH_RANDOM;
-    s.mask_mode = KDTR_MASK_PACKED;
-    ck_assert_int_eq(bench_list_rows(&s, rows), 7);
-    s = everything;
-    s.point = (struct bench_point){3, 64, 9, 100};
-    s.stride = 600;
-    ck_assert_int_eq(bench_list_rows(&s, rows), 3);
-    ck_assert_int_eq(count_rows(rows, 3, flash, -1, KDTR_MASK_PACKED, 600), 2);
-    ck_assert(rows[2].exact && rows[2].stride == 600);
-    s.implementation = flash;
-    s.exact = 1;
-    ck_assert_int_eq(bench_list_rows(&s, rows), 2);
-    ck_assert(rows[0].exact && rows[1].exact);
 }
 END_TEST
 
@@ -124,7 +76,7 @@ START_TEST(limits_too_many) {
 }
 END_TEST
 
-/** The committed limits fit the table: each of its points with random slots but the last. */
+/** The committed limits are those of the table: each of its points with random slots has one. */
 START_TEST(limits_committed) {
     struct bench_limit limits[BENCH_MAX_LIMITS];
     struct bench_row rows[BENCH_MAX_ROWS];
@@ -141,7 +93,7 @@ START_TEST(limits_committed) {
             ck_assert(limit->at_most_us > limit->aim_us);
             ck_assert_int_eq(rows[i].layout, BENCH_RANDOM);
             ck_assert_int_eq(rows[i].implementation, KDTR_IMPLEMENTATION_FLASH);
-            found += rows[i].mask_mode == KDTR_MASK_PACKED;
+            found += rows[i].set == BENCH_TABLE && rows[i].mask_mode == KDTR_MASK_PACKED;
         }
     }
     ck_assert_int_eq(found, 13);
@@ -179,7 +131,7 @@ END_TEST
 START_TEST(statistics_floor) {
     struct bench_ceilings c;
     memset(&c, 0, sizeof c);
-    struct bench_row row = {{2, 8, 1, 999}, 0, BENCH_RANDOM, 0, BENCH_ROW_ELEMENTS, 0};
+    struct bench_row row = {.point = {2, 8, 1, 999}, .stride = BENCH_ROW_ELEMENTS};
     ck_assert(bench_floor_us(&row, &c) == 0.0);
     for (int i = 0; i < BENCH_GATHER_SIZES; i++) {
         c.gather_rows[i] = 1000.0 * (i + 1);
@@ -208,7 +160,8 @@ START_TEST(statistics_floor) {
 END_TEST
 
 START_TEST(schedule_of_a_row) {
-    struct bench_row row = {{1, 8, 8, 200000}, 0, 0, KDTR_MASK_PACKED, BENCH_ROW_ELEMENTS, 0};
+    struct bench_row row = {
+        .point = {1, 8, 8, 200000}, .mask_mode = KDTR_MASK_PACKED, .stride = BENCH_ROW_ELEMENTS};
     struct bench_schedule s;
     bench_schedule_row(&row, 132, &s);
     ck_assert(s.row_tiles == 1 && s.chunks == 132 && s.items == 132 && s.waves == 1);
@@ -375,7 +328,6 @@ static Suite *bench_suite(void) {
     tcase_set_timeout(tcase, 120);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, points_parse);
-    tcase_add_test(tcase, points_table);
     tcase_add_test(tcase, limits_read);
     tcase_add_test(tcase, limits_too_many);
     tcase_add_test(tcase, limits_committed);
@@ -389,6 +341,6 @@ static Suite *bench_suite(void) {
 }
 
 int main(void) {
-    test_suite_make *const makers[] = {bench_suite};
-    return check_main(makers, 1);
+    test_suite_make *const makers[] = {bench_suite, bench_run_suite, output_file_suite};
+    return check_main(makers, 3);
 }

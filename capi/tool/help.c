@@ -19,6 +19,8 @@ static const char general[] =
     "                             run the problem of a bundle and compare\n"
     "  kdtr step FILE             the whole step: draft tree, verify, accept\n"
     "  kdtr selftest [--exact]    check the kernels on the first CUDA device\n"
+    "  kdtr bench [OPTIONS]       measure the first CUDA device\n"
+    "  kdtr report [-o FILE]      selftest and bench of a card in one file, for an issue\n"
     "  kdtr help [COMMAND]        this text, or the help of a command\n"
     "  kdtr --version             version of the tool and of its numerics\n"
     "\n"
@@ -146,11 +148,81 @@ static const char selftest[] =
     "Examples:\n"
     "  kdtr selftest --exact\n";
 
+static const char bench[] =
+    "kdtr bench - measure verify attention on the first CUDA device\n"
+    "\n"
+    "Usage:\n"
+    "  kdtr bench [OPTIONS]\n"
+    "\n"
+    "Prints facts about device and build, the device's ceilings (copying, reading, gathering "
+    "cache\n"
+    "rows, products of matrices), and a table for each set of points: the median time of a call,\n"
+    "its quartiles, the floor that the ceilings give, its share of the time, and the error. Every\n"
+    "row has data of its own and is checked against float64 before it is timed. On an H200 the\n"
+    "table shows phase 1's limits too; '!' marks a median above one.\n"
+    "\n"
+    "A run of all rows writes the result file DATE-GPU-bench.json to the current folder, with\n"
+    "--quick DATE-GPU-bench-quick.json. It is replaced whole, at the end, or left as it was.\n"
+    "\n"
+    "Options:\n"
+    "  --json FILE            the result file; the only one with options that change the rows\n"
+    "  --quick                5 samples of each time\n"
+    "  --set NAME             this set alone: table, long, sweep_n, sweep_q, sweep_h or\n"
+    "                         sweep_budget; given twice, both\n"
+    "  --point B,H,Q,N        requests, heads, nodes, prefix: this point alone\n"
+    "  --layout NAME          random or contiguous slots instead of both\n"
+    "  --mask NAME            packed or parents\n"
+    "  --row-bytes N          bytes from cache row to cache row: 1152 or more\n"
+    "  --implementation NAME  flash, exact (flash in exact mode), naive or auto; else both modes\n"
+    "                         of flash, and naive at small points\n"
+    "  --samples N            of each time, instead of 25, or 9 above 2 ms\n"
+    "  --seed N               of the data\n"
+    "  --no-ceilings          leaves the ceilings out, and so the floors\n"
+    "  --limits FILE          limits for the table: lines B H Q N at_most aim\n"
+    "  --kit FILE             facts about the build: lines \"name value\"\n"
+    "  --wide                 more columns: rate, errors, how the kernel cuts the row\n"
+    "  --progress             the progress bar also where standard error is no terminal\n"
+    "\n"
+    "Exit codes:\n"
+    "  0  every row is measured\n"
+    "  1  a row failed; it is in the table, and not in the result file\n"
+    "  2  there is no CUDA device, the tool was built without the CUDA library, the file cannot\n"
+    "     be written, or wrong usage\n"
+    "\n"
+    "Examples:\n"
+    "  kdtr bench\n"
+    "  kdtr bench --set sweep_n --json sweep.json\n"
+    "  kdtr bench --point 1,8,8,200000 --implementation exact\n";
+
+static const char report[] =
+    "kdtr report - selftest and bench of a card in one file\n"
+    "\n"
+    "Usage:\n"
+    "  kdtr report [-o FILE] [--quick]\n"
+    "\n"
+    "Runs `kdtr selftest`, `kdtr selftest --exact` and `kdtr bench`, shows what they print, and\n"
+    "writes it to one JSON file with their exit codes and the result of the bench. Attach the "
+    "file\n"
+    "to an issue. It names the GPU, its driver, clocks and power limit, and the sources; no\n"
+    "machine, no user, no path.\n"
+    "\n"
+    "Options:\n"
+    "  -o FILE   file to write, instead of DATE-GPU-report.json in the current folder\n"
+    "  --quick   5 samples of each time\n"
+    "\n"
+    "Exit codes:\n"
+    "  0  everything passed, and FILE is written\n"
+    "  1  something failed; FILE is written all the same\n"
+    "  2  there is no CUDA device, FILE cannot be written, or wrong usage\n"
+    "\n"
+    "Examples:\n"
+    "  kdtr report\n";
+
 static const struct {
     const char *name;
     const char *text;
-} texts[] = {{"gen", gen},   {"info", info},         {"verify", verify},
-             {"step", step}, {"selftest", selftest}, {"help", general}};
+} texts[] = {{"gen", gen},           {"info", info},   {"verify", verify}, {"step", step},
+             {"selftest", selftest}, {"bench", bench}, {"report", report}, {"help", general}};
 
 int tool_print_help(const char *command) {
     if (command == NULL) {

@@ -48,8 +48,9 @@ const char *tool_shape(const kdtr_tensor *tensor, char *text, size_t size) {
 static const struct {
     const char *name;
     tool_command *run;
-} commands[] = {{"gen", tool_gen},   {"info", tool_info},         {"verify", tool_verify},
-                {"step", tool_step}, {"selftest", tool_selftest}, {"help", tool_help}};
+} commands[] = {{"gen", tool_gen},       {"info", tool_info},         {"verify", tool_verify},
+                {"step", tool_step},     {"selftest", tool_selftest}, {"bench", tool_bench},
+                {"report", tool_report}, {"help", tool_help}};
 
 static int is_help(const char *argument) {
     return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;

@@ -23,6 +23,8 @@ tool_command tool_info;     /**< `kdtr info` */
 tool_command tool_verify;   /**< `kdtr verify` */
 tool_command tool_step;     /**< `kdtr step` */
 tool_command tool_selftest; /**< `kdtr selftest` */
+tool_command tool_bench;    /**< `kdtr bench` */
+tool_command tool_report;   /**< `kdtr report` */
 tool_command tool_help;     /**< `kdtr help` */
 
 /**
@@ -158,6 +160,16 @@ int tool_compare(const struct tool_session *session, kdtr_error *error);
  * @return text
  */
 const char *tool_shape(const kdtr_tensor *tensor, char *text, size_t size);
+
+/**
+ * Takes paths out of a line: what begins with one of some folders, or with a '/' at the start of a
+ * word. A '(path)' stands for each.
+ * @param line    a line
+ * @param folders absolute folders, whose names may have blanks; an empty one counts for nothing
+ * @param count   how many
+ * @return the line without paths, to be freed by the caller; NULL without memory
+ */
+char *tool_hide_paths(const char *line, const char *const *folders, int count);
 
 /** Whether standard output takes colours. @return 1 on a terminal without NO_COLOR */
 int tool_colour(void);

@@ -13,7 +13,8 @@ now_hash=$(sh tests/scripts/source_hash.sh)
 # gates LOG...: a line a gate, from results.awk.
 gates() {
     awk -f tests/scripts/results.awk "$@" | awk -F '\t' '
-        { seen[$2] = 1; count[$2 SUBSEP $1]++ }
+        $1 == "note" { next }
+        { seen[$2] = 1; count[$2 SUBSEP ($1 == "stale" ? "skip" : $1)]++ }
         END {
             for (gate in seen) printf "gate %s passed %d failed %d skipped %d\n", gate,
                 count[gate SUBSEP "pass"], count[gate SUBSEP "fail"], count[gate SUBSEP "skip"]
@@ -23,12 +24,13 @@ gates() {
 # measured LOG...: the lines in which suites print what they measured.
 measured() {
     sed -n -e '/^P0-[0-9]* .*\(worst\|error\|differing\|rejected\|caught\)/p' \
-        -e '/worst error/p' -e '/^P1-1 \(mma\|ex2\)/p' -e '/^P1-2 /p' "$@" | sort -u
+        -e '/worst error/p' -e '/^note P/p' -e '/^P1-1 \(mma\|ex2\)/p' -e '/^P1-2 /p' "$@" | sort -u
 }
 
 host() {
     logs=$(sed -n 's/^build \(out\/test\/[^:]*\.log\): suite.*/\1/p' tests/targets.ninja \
-        tests/simt_targets.ninja tests/flash_targets.ninja bench/bench.ninja)
+        tests/simt_targets.ninja tests/flash_targets.ninja bench/bench.ninja \
+        bench/results_targets.ninja)
     for log in $logs; do
         [ -f "$log" ] || { echo "evidence: $log is missing: run ninja test first" >&2; return 1; }
     done

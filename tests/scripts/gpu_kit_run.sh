@@ -3,8 +3,8 @@
 # Runs this kit on the GPU present. Needs the NVIDIA driver; no compiler, no ninja.
 #
 #   run.sh test              every gate, and every named case through the tool; gpu.log
-#   run.sh bench [OPTIONS]   the benchmarks; with options bench_gpu alone, with these
-#                            (bench_gpu --help names them); bench.log
+#   run.sh bench [OPTIONS]   the benchmarks; with options `kdtr bench` alone, with these
+#                            (`kdtr help bench` names them); bench.log
 #   run.sh sanitize [TOOL...]  compute-sanitizer's memcheck, racecheck, initcheck and synccheck, or
 #                            those named, over every gate at reduced sizes, KDTR_JOBS (1) at a
 #                            time; sanitize-TOOL.log
@@ -134,12 +134,12 @@ run_tests() {
     return $failed
 }
 
-# bench_program FILE NAME ARGUMENTS...: one that does not end leaves no result file.
+# bench_program FILE NAME COMMAND...: one that does not end leaves no result file.
 bench_program() {
     file=$1
-    program=$2
+    name=$2
     shift 2
-    timed "$program" "$kit/$program" "$@"
+    timed "$name" "$@"
     code=$?
     [ $code -le 1 ] || rm -f "$file"
     return $code
@@ -148,10 +148,11 @@ bench_program() {
 run_bench() {
     failed=0
     if [ $# -eq 0 ]; then
-        bench_program "$logs/bench.json" bench_naive "$logs/bench.json" "$kit/kit.txt" || failed=1
+        bench_program "$logs/bench.json" bench_naive "$kit/bench_naive" "$logs/bench.json" \
+            "$kit/kit.txt" || failed=1
     fi
-    bench_program "$logs/bench-gpu.json" bench_gpu --json "$logs/bench-gpu.json" \
-        --kit "$kit/kit.txt" --limits "$kit/limits.txt" "$@" || failed=1
+    bench_program "$logs/bench-gpu.json" "kdtr bench" "$kit/kdtr" bench --wide \
+        --json "$logs/bench-gpu.json" "$@" || failed=1
     return $failed
 }
 
@@ -231,7 +232,7 @@ run_sanitize() {
 # bytes (phases/phase1.md). ncu empties the L2 before it.
 profile() {
     timed ncu "$ncu" --metrics dram__bytes_read.sum --kernel-name flash_main --launch-count 1 \
-        --cache-control all --clock-control none --print-units base --csv "$kit/bench_gpu" \
+        --cache-control all --clock-control none --print-units base --csv "$kit/kdtr" bench \
         --point 1,8,8,200000 --layout random --implementation flash --samples 1 --no-ceilings \
         > "$scratch/out" 2>&1
     code=$?

@@ -158,7 +158,7 @@ summary() {
     cases=$((cases + 1))
     printf 'abc\n' >"$work/sources.sha256"
     mkdir -p "$work/phases"
-    printf '### P1-2 Resources\nStatus: built\n*Runs*: CPU.\n' >"$work/phases/phase1.md"
+    printf '### P1-2 Resources\nStatus: built\n*Runs*: %s.\n' "$runs" >"$work/phases/phase1.md"
     printf "$1" >"$work/results.tsv"
     awk -F '\t' -v gates=all -f "$(dirname "$rules")/summary.awk" "$work/sources.sha256" \
         "$work/phases/phase1.md" "$work/results.tsv" >"$work/log"
@@ -168,13 +168,53 @@ summary() {
     failures=$((failures + 1))
 }
 
+# log TEXT WANTED NAME: a line that results.awk makes of a log of this text.
+log() {
+    cases=$((cases + 1))
+    printf "PLACE cpu\n$1EXIT 0\n" >"$work/a.log"
+    awk -f "$(dirname "$rules")/results.awk" "$work/a.log" | tr '\t' ' ' >"$work/log"
+    grep -q "^$2\$" "$work/log" && return
+    echo "FAIL: results: $3"
+    failures=$((failures + 1))
+}
+
+try_results() {
+    log 'stale P1-6 a.json: old\n' "stale P1-6 cpu $work/a.log P1-6 a.json: old" 'a stale result'
+    log 'note P1-6 66 of 60\n' "fail unit cpu $work/a.log no test ran: $work/a.log" \
+        'a note alone is no result'
+    log 'a.c:1:P:P1-6 speed:t:0: Passed\nnote P1-6 66 of 60\n' \
+        "note P1-6 cpu $work/a.log P1-6 66 of 60" 'a note beside a pass'
+}
+
 try_summary() {
     tab=$(printf '\t')
+    runs=CPU
     summary "pass${tab}P1-2${tab}cpu${tab}x${tab}it\n" 0 'cpu: 1 passed' 'a gate that passes'
     summary "fail${tab}P1-2${tab}cpu${tab}x${tab}it\n" 1 'cpu: 0 passed, 1 FAILED' 'one that fails'
     summary "skip${tab}P1-2${tab}cpu${tab}x${tab}no tool\n" 0 'NOT RUN  no tool' \
         'one without a tool'
     summary '' 1 'FAILED   no test of this gate ran' 'one that nothing names'
+    summary "stale${tab}P1-2${tab}cpu${tab}x${tab}old.json\n" 0 'STALE    old.json' \
+        'one whose result is of other sources'
+    summary "stale${tab}P1-2${tab}cpu${tab}x${tab}old.json\n" 0 '0 passed, 0 failed, 1 skipped$' \
+        'a stale result is no pass'
+    summary "pass${tab}P1-2${tab}cpu${tab}x${tab}it\nstale${tab}P1-2${tab}cpu${tab}x${tab}o\n" 0 \
+        '1 passed, 0 failed, 1 skipped$' 'a stale result beside a pass'
+    with_pass="pass${tab}P1-2${tab}cpu${tab}x${tab}it\n"
+    summary "${with_pass}note${tab}P1-2${tab}cpu${tab}x${tab}66 of 60\n" 0 \
+        'ACCEPTED 66 of 60' 'a limit that was missed and is accepted'
+    summary "note${tab}P1-2${tab}cpu${tab}x${tab}66 of 60\n" 1 'FAILED   no test of this gate ran' \
+        'a note alone is no result'
+    runs='CPU, GPU'
+    summary "$with_pass" 0 'NOT RUN  on a GPU: no evidence' 'one that a GPU must run'
+    runs='CPU, on what a GPU measured'
+    summary "$with_pass" 0 'cpu: 1 passed' 'one that reads what a GPU measured'
+    cases=$((cases + 1))
+    ! grep -q 'NOT RUN' "$work/log" || {
+        echo "FAIL: summary: a gate that reads measurements is asked for on a GPU"
+        failures=$((failures + 1))
+    }
+    try_results
     printf 'SKIP no nvcc\n' >"$work/report"
     cases=$((cases + 1))
     sh "$(dirname "$rules")/resources.sh" "$work/report" | grep -q '^skip P1-2 .*: no nvcc$' || {

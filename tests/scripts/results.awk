@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Reads test logs; prints a line a result, tab-separated: verdict, gate, place, log, text.
-# Verdicts: pass, fail, skip. Results are Check's verbose lines (file:line:P:case:test:...), and
-# "ok", "not ok" and "skip" lines of scripts. A log with a failed exit and no failure in it, or with
-# no result at all, is a failure of its own.
+# Verdicts: pass, fail, skip, stale, note. Results are Check's verbose lines
+# (file:line:P:case:test:...), and lines "ok", "not ok" and "skip" of scripts. A line "stale" is a
+# result of other sources, a line "note" a limit that was missed and is accepted: neither is a pass
+# or a failure. A log with a failed exit and no failure in it, or with no result at all, is a
+# failure of its own.
 function gate_of(text) {
     return match(text, /^P[0-9]+-[0-9]+/) ? substr(text, RSTART, RLENGTH) : "unit"
 }
@@ -16,7 +18,7 @@ function finish() {
         result("fail", "it did not end: " log_name)
     } else if (exit_code != 0 && count["fail"] == 0) {
         result("fail", "exit code " exit_code ": " log_name)
-    } else if (count["pass"] + count["fail"] + count["skip"] == 0) {
+    } else if (count["pass"] + count["fail"] + count["skip"] + count["stale"] == 0) {
         result("fail", "no test ran: " log_name)
     }
 }
@@ -30,4 +32,6 @@ FNR == 1 { finish(); log_name = FILENAME; place = "cpu"; exit_code = ""; split("
 /^ok / { result("pass", substr($0, 4)) }
 /^not ok / { result("fail", substr($0, 8)) }
 /^skip / { result("skip", substr($0, 6)) }
+/^stale / { result("stale", substr($0, 7)) }
+/^note / { result("note", substr($0, 6)) }
 END { finish() }

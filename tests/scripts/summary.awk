@@ -11,6 +11,8 @@ FILENAME ~ /phases\/phase[0-9]\.md$/ {
         state[id] = substr($0, 9)
     } else if ($0 ~ /\*Runs\*:/ || runs_go_on) {
         # The sentence may go on in the next line.
+        # What reads the measurements of a GPU runs on none itself.
+        sub(/on what a GPU measured/, "")
         if ($0 ~ /GPU/) wants_gpu[id] = 1
         runs_go_on = $0 !~ /\.$/
     }
@@ -33,14 +35,16 @@ FILENAME ~ /evidence\// {
 }
 {
     if (gates != "all" && $2 !~ gates) next
-    total[$1]++
+    total[$1 == "stale" ? "skip" : $1]++
     if ($2 == "unit") {
         units[$1]++
         if ($1 == "skip") unit_reason = unit_reason "\n          NOT RUN  " $5
         next
     }
     seen[$2 SUBSEP $3 SUBSEP $1]++
-    if ($1 != "skip") ran[$2] = 1
+    if ($1 == "pass" || $1 == "fail") ran[$2] = 1
+    if ($1 == "stale") reason[$2] = reason[$2] "\n          STALE    " $5
+    if ($1 == "note") noted[$2] = noted[$2] "\n          ACCEPTED " $5
     if ($1 == "skip") reason[$2] = reason[$2] "\n          NOT RUN  " $5
     if ($1 == "fail") reason[$2] = reason[$2] "\n          FAILED   " $5
 }
@@ -82,11 +86,11 @@ END {
                 reason[id] = "\n          FAILED   no test of this gate ran"
                 total["fail"]++
             }
-            printf "%-6s %s%s%s\n", id, title[id], reason[id], missing(id)
+            printf "%-6s %s%s%s%s\n", id, title[id], reason[id], noted[id], missing(id)
             continue
         }
-        printf "%-6s %s\n          %s%s%s%s\n", id, title[id], places(id), evidence[id], \
-            reason[id], missing(id)
+        printf "%-6s %s\n          %s%s%s%s%s\n", id, title[id], places(id), evidence[id], \
+            reason[id], noted[id], missing(id)
     }
     if (gates == "all") {
         printf "other  unit tests and scripts\n          %d passed, %d failed, %d skipped%s\n", \

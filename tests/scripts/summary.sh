@@ -9,7 +9,8 @@ set -u
 gates=$1
 results=out/test/results.tsv
 logs=$(sed -n 's/^build \(out\/test\/[^:]*\.log\): suite.*/\1/p' tests/targets.ninja \
-    tests/simt_targets.ninja tests/flash_targets.ninja bench/bench.ninja)
+    tests/simt_targets.ninja tests/flash_targets.ninja bench/bench.ninja \
+    bench/results_targets.ninja)
 for log in $logs; do
     # A suite that left no log must not vanish from the count.
     [ -s "$log" ] || { mkdir -p out/test && echo "EXIT no log" > "$log"; }

@@ -85,7 +85,17 @@ if [ -e "$out/libkdtr_cuda.so.0" ]; then
     system="libc\.so\.6|libm\.so\.6|libdl\.so\.2|librt\.so\.1|libpthread\.so\.0"
     system="$system|libstdc\+\+\.so\.6|libgcc_s\.so\.1|$loader"
     check "$out/libkdtr_cuda.so.0" libkdtr_cuda.so.0 "libkdtr\.so\.0|$system" capi/kdtr_cuda.h
+    check "$out/libkdtr_bench.so.0" libkdtr_bench.so.0 \
+        "libkdtr\.so\.0|libkdtr_cuda\.so\.0|$system" bench/kdtr_bench.h
+    [ "$(cat "$work/exported")" = kdtr_bench_main ]
+    report $? "libkdtr_bench.so.0 exports kdtr_bench_main alone"
+    # Nothing that is shipped for others needs it.
+    for file in libkdtr.so.0 libkdtr_cuda.so.0 kdtr; do
+        [ -e "$out/$file" ] && ! header "$out/$file" NEEDED | grep -q libkdtr_bench
+        report $? "$file does not need libkdtr_bench"
+    done
 else
     echo "skip symbols: libkdtr_cuda.so.0: it was not built"
+    echo "skip symbols: libkdtr_bench.so.0: it was not built"
 fi
 exit $failed

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# bench_gpu at a tiny point on the emulator: test_bench_gpu.sh PROGRAM
+# `kdtr bench` as one program, at tiny points on the emulator: test_bench_gpu.sh PROGRAM
 # Shows that it runs, checks what it times, and writes its files; its times mean nothing.
 set -u
 export LC_ALL=C
@@ -53,6 +53,9 @@ runs 0 --point 1,2,33,7 --mask parents --row-bytes 1168 --layout contiguous \
 report $? "parents, padded rows, one layout"
 runs 0 --point 1,1,1,0 --implementation naive --samples 1 --no-ceilings
 report $? "an empty prefix"
+grep -q '"set": "point"' "$work/json" &&
+    grep -q '"seconds": [0-9.]*, "rows_failed": 0}' "$work/json"
+report $? "the result file says how long it took, and which set a row is of"
 runs 0 --point 2,3,5,40 --implementation auto --samples 1 --limits "$work/low" &&
     [ "$(grep -c ' 0.001! ' "$work/out")" -eq 1 ]
 report $? "a median above its limit is marked"
@@ -61,23 +64,41 @@ runs 0 --point 2,3,5,40 --implementation auto --samples 1 --limits "$work/high" 
 report $? "a median below its limit is not"
 runs 1 --point 2,3,5,40 --implementation flash --row-bytes 1156 --layout random --samples 1 \
     --no-ceilings --json "$work/json" && grep -q 'FAILED: ' "$work/out" &&
-    [ -s "$work/json" ] && [ "$(rows_with verify)" -eq 0 ]
+    [ -s "$work/json" ] && [ "$(rows_with verify)" -eq 0 ] &&
+    grep -q '"rows_failed": 1}' "$work/json"
 report $? "a row that fails is reported"
 runs 0 --point 16,8,8,120 --implementation flash --layout random --samples 1 --no-ceilings \
-    --json "$work/json" && grep -q ' 16 *4 *1 *64 *1$' "$work/out" &&
+    --wide --json "$work/json" && grep -q ' 16 *4 *1 *64 *1$' "$work/out" &&
     [ "$(rows_with '"row_tiles": 16, "parts": 4, "chunks": 1, ')" -eq 1 ]
 report $? "the schedule is that of a plan that expects the batch"
 grep -q 'quartiles of 1 samples, ' "$work/json" && grep -q 'quartiles of 1 samples, ' "$work/out"
 report $? "the method names the samples of the run"
-runs 0 --help && grep -q '^usage: ' "$work/out"
-report $? "--help"
-runs 2 --limits "$work/malformed" && runs 2 --limits "$work/none"
+runs 0 --set sweep_budget --implementation flash --layout random --samples 1 --no-ceilings \
+    --json "$work/json" && [ "$(rows_with '"set": "sweep_budget"')" -eq 7 ] &&
+    [ "$(rows_with '"Q": 11, ')" -eq 1 ] && [ "$(rows_with '"budget": 10, ')" -eq 1 ] &&
+    grep -q '^sweep_budget: ' "$work/out" && ! grep -q '^sweep_q: ' "$work/out"
+report $? "one set, of draft trees"
+runs 2 --limits "$work/malformed" && grep -q "malformed: this is not a file of limits" \
+    "$work/out" && runs 2 --limits "$work/none" && grep -q "cannot be read" "$work/out"
 report $? "limits that cannot be read are refused"
-for options in "--point 1,2,3" "--point 0,8,1,5" "--layout other" "--samples 0" "--row-bytes 1000" \
-    "--row-bytes 1154" "--implementation fast" "--implementation reference" \
-    "--mask" "--unknown 1"; do
+runs 2 --kit "$work/none" && grep -q "none: the facts about the build cannot be read" "$work/out"
+report $? "facts that cannot be read are refused"
+echo kept > "$work/kept"
+runs 2 --point 1,1,1,0 --limits "$work/malformed" --json "$work/kept" &&
+    [ "$(cat "$work/kept")" = kept ]
+report $? "a run that does not come to its end leaves the file that is there"
+for options in "--point 1,2,3" "--point 0,8,1,5" "--layout other" "--samples 0" "--samples -1" \
+    "--samples 5x" "--row-bytes 1000" "--row-bytes 1154" "--implementation fast" \
+    "--implementation reference" "--set other" "--set point" "--seed -1"; do
     # shellcheck disable=SC2086 # an option and its value
-    runs 2 $options && grep -q '^usage: ' "$work/out"
+    runs 2 $options && [ "$(wc -l < "$work/out")" -eq 1 ] &&
+        grep -q "^kdtr: bench: ${options%% *} takes .*, not '${options#* }'; try " "$work/out"
     report $? "$options is refused"
 done
+runs 2 --mask && grep -q '^kdtr: bench: --mask takes packed or parents; ' "$work/out"
+report $? "an option without its value is refused"
+runs 2 --unknown 1 && grep -q "^kdtr: bench: there is no option '--unknown'; " "$work/out"
+report $? "an unknown option is refused"
+runs 2 --point 1,1,1,1 --set long && grep -q 'exclude each other' "$work/out"
+report $? "a point and a set exclude each other"
 exit $failed

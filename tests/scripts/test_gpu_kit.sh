@@ -46,20 +46,18 @@ last() {
 
 cp "$run" "$kit/run.sh"
 printf 'commit 0123\nsources_sha256 4567\nbuilt with nothing\n' > "$kit/kit.txt"
-touch "$kit/limits.txt"
 program "$kit/gate_p0_5" << 'END'
 echo "100%: Checks: 1, Failures: 0, Errors: 0"
 END
 program "$kit/kdtr" << 'END'
 [ "$*" != "gen --list" ] || echo "tree-tiny a case"
-END
-for name in bench_naive bench_gpu; do
-    program "$kit/$name" << 'END'
-[ "${1:-}" != --json ] || shift
-echo "{}" > "$1"
+[ "$1 ${3:-}" = "bench --json" ] || exit 0
+echo "{}" > "$4"
 echo "arguments $*"
 END
-done
+program "$kit/bench_naive" << 'END'
+echo "{}" > "$1"
+END
 program "$work/driver/nvidia-smi" << 'END'
 case $* in
 *=name*) echo "A card" ;;
@@ -96,8 +94,8 @@ ends 0 "$driver" bench && [ -s "$work/logs/bench.json" ] && [ -s "$work/logs/ben
 report "benchmarks that pass"
 rm -f "$work/logs/bench.json"
 ends 0 "$driver" bench --quick && [ ! -e "$work/logs/bench.json" ] &&
-    grep -q '^arguments .*limits.txt --quick$' "$work/out"
-report "options are for bench_gpu alone"
+    grep -q '^arguments bench .*bench-gpu.json --quick$' "$work/out"
+report "options are for kdtr bench alone"
 
 program "$work/tools/compute-sanitizer" << 'END'
 [ "$1" != --version ] || { echo "Version 9" && exit; }
@@ -164,12 +162,13 @@ report "a kit without the tool"
 mv "$work/kdtr" "$kit/kdtr"
 
 program "$work/tools/ncu" << 'END'
+case $* in *"--csv $KIT/kdtr bench --point 1,8,8,200000 "*) ;; *) exit 9 ;; esac
 echo "==PROF== Disconnected"
 [ "${BYTES:-}" = denied ] && echo "==ERROR== ERR_NVGPUCTRPERM" && exit 1
 echo "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\""
 [ -z "${BYTES:-}" ] || echo "\"0\",\"flash_main\",\"dram__bytes_read.sum\",\"byte\",\"$BYTES\""
 END
-export BYTES=235,000,000
+export KIT="$kit" BYTES=235,000,000
 ends 0 "$tools" profile && grep -q '^ok DRAM bytes: .* ratio 1.0199' "$work/logs/profile.log"
 report "DRAM bytes within the limit"
 export BYTES=1,254,000,000
@@ -204,8 +203,9 @@ report "a gate that fails, one that crashes, one that hangs"
 ends 1 "$tools" sanitize synccheck && grep -q '^findings 3$' "$work/out" &&
     grep -q '^sanitizer synccheck gate_p1_3: ' "$work/out"
 report "the same under a sanitizer"
-program "$kit/bench_gpu" << 'END'
-echo "{" > "$2"
+cp "$kit/kdtr" "$work/kdtr"
+program "$kit/kdtr" << 'END'
+echo "{" > "$4"
 sleep 20
 END
 ends 1 "$driver" bench --quick && [ ! -e "$work/logs/bench-gpu.json" ] && last bench.log "EXIT 1"

@@ -36,6 +36,11 @@ void simt_set_device_count(int count) {
     device_count = count;
 }
 
+/** A program that knows nothing of the emulator can be left without a device. */
+__attribute__((constructor)) static void count_by_environment(void) {
+    device_count = getenv("SIMT_NO_DEVICE") == NULL;
+}
+
 void simt_set_sm_count(int count) {
     sm_count = count;
 }
@@ -175,6 +180,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
         *value = attribute_value(attribute);
     }
     return error;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *bus, int size, int device) {
+    (void)bus;
+    (void)size;
+    (void)device;
+    return simt_remember(cudaErrorNotSupported);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device) {

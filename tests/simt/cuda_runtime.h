@@ -185,6 +185,8 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device);
 /** One of enum cudaDeviceAttr. */
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device);
+/** The emulator has no address: cudaErrorNotSupported. */
+cudaError_t cudaDeviceGetPCIBusId(char *bus, int size, int device);
 /** All work is done already. */
 cudaError_t cudaDeviceSynchronize(void);
 /** 12080; works without a device. */

@@ -69,7 +69,8 @@ void simt_set_seed(uint64_t seed);
 
 /**
  * Number of devices.
- * @param count 1 is the start value; 0 emulates a machine without a GPU
+ * @param count 1 is the start value, or 0 if SIMT_NO_DEVICE is in the environment; 0 emulates a
+ *              machine without a GPU
  */
 void simt_set_device_count(int count);
 
