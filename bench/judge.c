@@ -104,7 +104,9 @@ static void judge_time(const struct result_file *file, const struct result_row *
 }
 
 static void judge_workspace(const struct result_row *row, double most, struct judge_sheet *sheet) {
-    if (row->workspace_bytes > most) {
+    if (row->workspace_bytes < 0.0) {
+        fail(sheet, &row->point, "%s: no workspace is said", row->implementation);
+    } else if (row->workspace_bytes > most) {
         fail(sheet, &row->point, "%s: %.1f MiB of workspace, more than %.0f", row->implementation,
              row->workspace_bytes / 1048576.0, most / 1048576.0);
     }
@@ -174,7 +176,6 @@ void judge_peers(const struct result_file *file, const struct bench_limit *limit
             judge_result(row, BENCH_RELATIVE_LIMIT, sheet);
             judge_time(file, row, &limits[i], sheet);
             judge_spread(row, sheet);
-            judge_workspace(row, JUDGE_WORKSPACE, sheet);
         }
         /* fa2 and fa3 have no tree mask. */
         const struct result_row *peers[] = {
@@ -222,6 +223,8 @@ void judge_accuracy(const struct result_file *file, const struct bench_limit *li
             if (ours == NULL || theirs == NULL) {
                 continue;
             }
+            judge_result(ours, BENCH_RELATIVE_LIMIT, sheet);
+            judge_result(theirs, JUDGE_PEER_ERROR, sheet);
             /* An error of exactly 0 is that of an output compared with itself. */
             if (!(ours->relative_error > 0.0) || !(theirs->relative_error > 0.0)) {
                 fail(sheet, point, "seed %d: an error of 0", seed);

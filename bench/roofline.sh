@@ -7,7 +7,7 @@ set -eu
 newest=
 # Files of bench_gpu count where `kdtr bench` has written none.
 for what in flash bench; do
-    for file in "$2"/????-??-??-nvidia-h200-"$what".json; do
+    for file in "$2"/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]-nvidia-h200-"$what".json; do
         [ ! -f "$file" ] || newest=$file
     done
 done

@@ -30,8 +30,8 @@ struct flash_length {
 /**
  * By how much a reference that moves stays below the score that moved it, in base 2: the weight of
  * that score is 2^lead, which bfloat16 has exactly. Of few keys the rounding of the largest weights
- * is much of the whole error. With a lead references move at scores that are larger by 8 - lead only,
- * and so at more of the large ones. In long chunks that costs more time than it is worth.
+ * is much of the whole error. With a lead references move at scores that are larger by 8 - lead
+ * only, and so at more of the large ones. In long chunks that costs more time than it is worth.
  *
  * @param length of chunk and request
  * @param single whether a pair of score warps has one m16 tile; then chunks are shorter still

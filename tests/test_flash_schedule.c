@@ -186,7 +186,6 @@ START_TEST(the_workspace_holds_every_item) {
 }
 END_TEST
 
-/** What flash_quotient takes, 2^20, bounds the key tiles and chunks of a request. */
 START_TEST(a_workspace_beyond_64_bits_is_refused) {
     /* What a plan refuses before; the layout must not wrap all the same. */
     const struct flash_split split = {.blocks = 132, .expected_batch = 1};
@@ -214,6 +213,7 @@ START_TEST(a_workspace_beyond_64_bits_is_refused) {
 }
 END_TEST
 
+/** What flash_quotient takes, 2^20, bounds the key tiles and chunks of a request. */
 START_TEST(numbers_of_key_tiles_fit) {
     for (int64_t more = 0; more < 2; more++) {
         int64_t tiles = (FLASH_MOST_KEYS + more + FLASH_KEYS - 1) / FLASH_KEYS;

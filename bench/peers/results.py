@@ -7,7 +7,7 @@ import os
 # How numbers are written; integers and text as they are.
 _FORMATS = {
     "median_us": "%.2f", "p25_us": "%.2f", "p75_us": "%.2f", "floor_us": "%.2f",
-    "max_abs_error": "%.3e", "relative_error": "%.3e", "lse_error": "%.3e", "gbps": "%.1f",
+    "max_abs_error": "%.3e", "relative_error": "%.6e", "lse_error": "%.3e", "gbps": "%.1f",
     "tokens_per_s": "%.1f", "accepted_length": "%.2f",
 }
 # Fields that no row of an op may lack.

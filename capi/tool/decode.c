@@ -40,7 +40,8 @@ static int64_t list_node(const kdtr_problem *problem, int32_t request, int64_t i
     int64_t nodes = a->node_indptr[request + 1] - first;
     int64_t begin = load(a->indptr, c->length_dtype, request);
     int64_t own = load(a->indptr, c->length_dtype, request + 1) - begin;
-    int64_t prefix = own - (a->tree_slots == NULL ? nodes : 0);
+    int32_t lists_tree = a->tree_slots == NULL && c->mask_mode != KDTR_MASK_NONE;
+    int64_t prefix = own - (lists_tree ? nodes : 0);
     int64_t count = 0;
     for (int64_t j = 0; j < prefix + nodes; j++) {
         if (j >= prefix && !sees(problem, first, i, j - prefix)) {

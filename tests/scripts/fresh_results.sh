@@ -7,7 +7,7 @@ set -u
 failed=0
 for what in bench peers; do
     newest=
-    for file in "$1"/????-??-??-nvidia-h200-"$what".json; do
+    for file in "$1"/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]-nvidia-h200-"$what".json; do
         newest=$file
     done
     if [ ! -f "$newest" ]; then
@@ -15,6 +15,9 @@ for what in bench peers; do
         failed=1
     elif ! grep -q "\"sources_sha256\": \"$2\"" "$newest"; then
         echo "$newest is STALE"
+        failed=1
+    elif grep -q '"commit": "[^"]*with changes' "$newest"; then
+        echo "$newest was measured on sources that are not committed"
         failed=1
     fi
 done
