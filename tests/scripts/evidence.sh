@@ -34,6 +34,7 @@ host() {
     for log in $logs; do
         [ -f "$log" ] || { echo "evidence: $log is missing: run ninja test first" >&2; return 1; }
     done
+    logs="$logs out/test/gate_p1_5.log"
     echo "Evidence of ninja test on one machine; written by ninja evidence, not by hand"
     echo "place host"
     echo "device $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
@@ -64,9 +65,10 @@ recorded() {
 
 # beside LOG: what the kit's other logs say, where they are of the same sources.
 beside() {
-    sources=$(sed -n '/^sources_sha256 /p' "$1")
+    # The first such line is the kit's; what it runs may say the same again.
+    sources=$(sed -n '/^sources_sha256 /{p;q;}' "$1")
     for log in "$(dirname "$1")"/sanitize-*.log "$(dirname "$1")"/profile.log; do
-        if [ -f "$log" ] && [ "$(sed -n '/^sources_sha256 /p' "$log")" = "$sources" ]; then
+        if [ -f "$log" ] && [ "$(sed -n '/^sources_sha256 /{p;q;}' "$log")" = "$sources" ]; then
             echo
             sed -n -e '/^compute-sanitizer: /p' -e '/^sizes /p' -e '/^sanitizer /p' \
                 -e '/^findings /p' -e '/^ok DRAM /p' -e '/^not ok /p' "$log"

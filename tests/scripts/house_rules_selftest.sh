@@ -215,12 +215,59 @@ try_summary() {
         failures=$((failures + 1))
     }
     try_results
+    try_sanitizers
     printf 'SKIP no nvcc\n' >"$work/report"
     cases=$((cases + 1))
     sh "$(dirname "$rules")/resources.sh" "$work/report" | grep -q '^skip P1-2 .*: no nvcc$' || {
         echo "FAIL: resources: no compiler is not a skipped P1-2"
         failures=$((failures + 1))
     }
+}
+
+# sanitized EXPECTED SED NAME: what gate P1-5 says of evidence that SED has changed.
+sanitized() {
+    cases=$((cases + 1))
+    sed "$2" "$work/clean.txt" >"$work/gpu.txt"
+    sh "$(dirname "$rules")/gate_p1_5.sh" "$work/gpu.txt" 12ab "$work/kit.ninja" >"$work/log"
+    said=$(grep -v '^ok ' "$work/log")
+    echo "$said" | grep -q "$1" && ! echo "$said" | grep -qv "$1" || {
+        echo "FAIL: P1-5: $3"
+        cat "$work/log"
+        failures=$((failures + 1))
+    }
+}
+
+# Evidence of four tools on two gates, one of them in two parts.
+try_sanitizers() {
+    printf 'build out/gpu-kit/gate_p0_5: nvcc_program a.o\n%s\n' \
+        'build out/gpu-kit/gate_p1_1: nvcc_program b.o' >"$work/kit.ninja"
+    echo "sources_sha256 12ab" >"$work/clean.txt"
+    for tool in memcheck racecheck initcheck synccheck; do
+        word=ERROR
+        counted=errors
+        [ $tool != racecheck ] || { word=RACECHECK && counted=hazards; }
+        for part in 'gate_p0_5:' 'gate_p1_1 (P1-1 cases):' 'gate_p1_1 (P1-1 sizes):'; do
+            echo "sanitizer $tool $part 100%: Checks: 3, Failures: 0, Errors: 0;" \
+                "$word SUMMARY: 0 $counted; exit code 0" >>"$work/clean.txt"
+        done
+    done
+    cases=$((cases + 1))
+    [ "$(sh "$(dirname "$rules")/gate_p1_5.sh" "$work/clean.txt" 12ab "$work/kit.ninja" |
+        grep -c '^ok P1-5 ')" -eq 8 ] || {
+        echo "FAIL: P1-5: clean evidence does not pass"
+        failures=$((failures + 1))
+    }
+    sanitized '^not ok P1-5 synccheck on gate_p0_5: it was not run$' '/synccheck gate_p0_5/d' \
+        'a gate without a tool'
+    sanitized '^not ok P1-5 racecheck on gate_p1_1: 1 of 2 parts$' \
+        '/racecheck.*sizes/s/0 hazards/2 hazards/' 'hazards'
+    sanitized '^not ok P1-5 memcheck on gate_p0_5: 1 of 1 parts$' \
+        '/memcheck gate_p0_5/s/exit code 0/exit code 99/' 'an exit code'
+    sanitized '^not ok P1-5 memcheck on gate_p0_5: 1 of 1 parts$' \
+        '/memcheck gate_p0_5/s/Checks: 3/Checks: 0/' 'no check was made'
+    sanitized '^not ok P1-5 initcheck on gate_p1_1: 2 of 2 parts$' \
+        '/initcheck gate_p1_1/s/100%.*0;/no result; no summary;/' 'no result'
+    sanitized '^stale P1-5 ' 's/12ab/34cd/' 'evidence of other sources'
 }
 
 make_tree

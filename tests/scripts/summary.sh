@@ -15,6 +15,15 @@ for log in $logs; do
     # A suite that left no log must not vanish from the count.
     [ -s "$log" ] || { mkdir -p out/test && echo "EXIT no log" > "$log"; }
 done
+sh tests/scripts/source_hash.sh > out/test/sources.sha256
+# Evidence changes without any source: this gate is judged here, each time.
+{
+    echo "PLACE cpu"
+    sh tests/scripts/gate_p1_5.sh phases/evidence/gpu.txt "$(cat out/test/sources.sha256)" \
+        tests/gpu_kit.ninja
+    echo "EXIT $?"
+} > out/test/gate_p1_5.log
+logs="$logs out/test/gate_p1_5.log"
 # shellcheck disable=SC2086 # names without blanks
 awk -f tests/scripts/results.awk $logs > "$results" || exit 1
 
@@ -23,6 +32,5 @@ for log in $(awk -F '\t' '$1 == "fail" { print $4 }' "$results" | sort -u); do
     cat "$log"
 done
 
-sh tests/scripts/source_hash.sh > out/test/sources.sha256
 awk -F '\t' -v gates="$gates" -f tests/scripts/summary.awk \
     out/test/sources.sha256 phases/phase[0-9].md $(ls phases/evidence/*.txt 2> /dev/null) "$results"
