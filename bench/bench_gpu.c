@@ -170,6 +170,9 @@ static int measure(struct run *run) {
         return unfinished(path, strerror(cause));
     }
     run->progress.total = bench_list_rows(&o->selection, rows);
+    if (run->progress.total == 0) {
+        return unfinished("", "no row of these sets is of that implementation");
+    }
     run->progress.shown = o->progress || isatty(STDERR_FILENO);
     run->progress.begin = bench_now();
     code = measure_device(run);

@@ -83,7 +83,7 @@ int chart_points(FILE *out, const struct result_file *peers) {
     if (points == 0) {
         return 1;
     }
-    snprintf(title, sizeof title, "Times by the floor, %s, %s", peers->gpu, peers->date);
+    snprintf(title, sizeof title, "Times divided by the floor, %s, %s", peers->gpu, peers->date);
     chart_begin_bars(out, title,
                      "time divided by the floor, logarithmic; shorter is faster, 1 is the floor",
                      points, COLUMNS, most);
@@ -114,7 +114,8 @@ static void cell(FILE *out, const struct result_row *row, double floor_us) {
     } else {
         char text[32];
         time_of(row->time.median, text, sizeof text);
-        fprintf(out, "<td>%s, %.0f %%</td>", text, 100.0 * floor_us / row->time.median);
+        double share = 100.0 * floor_us / row->time.median;
+        fprintf(out, "<td>%s, %.*f %%</td>", text, share < 1.0 ? 1 : 0, share);
     }
 }
 

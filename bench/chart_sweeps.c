@@ -123,7 +123,8 @@ int chart_sweep(FILE *out, const struct result_file *bench, enum chart_sweep whi
     title_of(bench, first, sweep, title);
     *lines = (struct chart_lines){.title = title,
                                   .x_title = sweep->x_title,
-                                  .y_title = share ? "percent of the floor" : "microseconds",
+                                  .y_title =
+                                      share ? "percent of the floor" : "microseconds, logarithmic",
                                   .log_y = !share,
                                   .y_top = 100.0};
     for (int i = 0; i < (share ? 2 : 3); i++) {

@@ -63,17 +63,18 @@ static void report_driver(const struct bench_device *device, FILE *json) {
 /** Lines "name value" about the build: commit, hash of the sources. */
 static void report_kit(FILE *kit, FILE *json) {
     char line[256];
-    if (kit == NULL) {
-        fact(json, "commit", "unknown");
-        return;
-    }
-    while (fgets(line, sizeof line, kit) != NULL) {
+    int named = 0;
+    while (kit != NULL && fgets(line, sizeof line, kit) != NULL) {
         char *value = strchr(line, ' ');
         line[strcspn(line, "\n")] = '\0';
         if (value != NULL) {
             *value = '\0';
             fact(json, line, value + 1);
+            named |= strcmp(line, "commit") == 0;
         }
+    }
+    if (!named) {
+        fact(json, "commit", "unknown");
     }
 }
 

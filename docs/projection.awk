@@ -18,7 +18,9 @@ function value(name,    at) {
 /"residual"/ { worst = value("worst"); rms = value("rms") }
 /"constants"/ {
     constants = "call " value("call_us") " us, item " value("item_us") " us, key tile " \
-        value("tile_clocks") " clocks, product " value("product") ", combine " value("combine")
+        value("tile_clocks") " clocks more than its products and rows, products " \
+        value("product") " times their time more for each 16 rows, partial outputs " \
+        value("combine") " times their time at 64 bytes a clock"
 }
 /^    "/ {
     text = $0
@@ -46,7 +48,11 @@ END {
     printf "There the model is off by %.1f %% at most, ", 100 * worst
     printf "%.1f %% in the root of the mean square.\n\n", 100 * rms
     print "It assumes that:\n"
-    for (k = 1; k <= assumptions; k++) print "- " assumption[k] ";"
+    for (k = 1; k <= assumptions; k++) print "- " assumption[k] (k < assumptions ? ";" : ".")
+    print "\nRTX PRO 6000: 188 multiprocessors, 1,792 GB/s, 504 TFLOP/s of mma.sync on bfloat16."
+    print "RTX 5090: 170 multiprocessors, 1,792 GB/s, 228 TFLOP/s, half of the products a clock."
+    print "The floor takes the full rate of the memory at every size; floors of measurements take"
+    print "the gather rate that was measured at that size."
     printf "\nProjected microseconds, in brackets the projected floor:\n\n| (B, H, Q, N) |"
     for (c = 1; c <= card_count; c++) printf " %s, projected |", cards[c]
     printf "\n|---|"

@@ -28,7 +28,7 @@ def parse_options(arguments):
     parser.add_argument("--limits", default=os.path.join(_HERE, "..", "limits.txt"),
                         help="file with the points (default: bench/limits.txt)")
     parser.add_argument("--points", nargs="+", metavar="B,H,Q,N", help="these points only")
-    parser.add_argument("--ceilings", help="bench result file of the same card and session")
+    parser.add_argument("--ceilings", help="bench result file of the same card, made right before")
     parser.add_argument("--accepted-length", type=float, default=4.0,
                         help="tokens a verify call yields, for op served (default: 4)")
     parser.add_argument("--quick", action="store_true",

@@ -110,7 +110,8 @@ class Rows(unittest.TestCase):
     def test_row(self):
         self.assertEqual(results.row_text(self.row),
                          '{"op": "accuracy", "implementation": "kdtr_flash", "B": 1, "H": 8, '
-                         '"Q": 8, "N": 5, "mask": "tree", "seed": 1, "relative_error": 1.235e-03}')
+                         '"Q": 8, "N": 5, "mask": "tree", "seed": 1, '
+                         '"relative_error": 1.234560e-03}')
 
     def test_bad_rows(self):
         for change in ({"relative_error": math.nan}, {"relative_error": math.inf}):

@@ -16,7 +16,7 @@ for what in bench peers; do
     elif ! grep -q "\"sources_sha256\": \"$2\"" "$newest"; then
         echo "$newest is STALE"
         failed=1
-    elif grep -q '"commit": "[^"]*with changes' "$newest"; then
+    elif grep -q -e '"commit": "[^"]*with changes' -e '"commit": "unknown"' "$newest"; then
         echo "$newest was measured on sources that are not committed"
         failed=1
     fi
