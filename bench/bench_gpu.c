@@ -127,11 +127,12 @@ static void measure_rows(struct run *run, const struct bench_row *rows) {
 /** Puts the parts of the result together and writes them. Returns an exit code. */
 static int write_result(struct run *run, double seconds, const char *path) {
     struct text whole = {0};
-    if (fclose(run->environment.file) != 0 || fclose(run->rest.file) != 0) {
-        run->environment.file = run->rest.file = NULL;
+    int failed = fclose(run->environment.file) != 0;
+    failed |= fclose(run->rest.file) != 0;
+    run->environment.file = run->rest.file = NULL;
+    if (failed) {
         return unfinished(path, "no memory for the result");
     }
-    run->environment.file = run->rest.file = NULL;
     whole.file = open_memstream(&whole.data, &whole.size);
     if (whole.file == NULL) {
         return unfinished(path, "no memory for the result");
@@ -171,7 +172,7 @@ static int measure(struct run *run) {
     }
     run->progress.total = bench_list_rows(&o->selection, rows);
     if (run->progress.total == 0) {
-        return unfinished("", "no row of these sets is of that implementation");
+        return unfinished("--set", "no row of these sets is of that implementation");
     }
     run->progress.shown = o->progress || isatty(STDERR_FILENO);
     run->progress.begin = bench_now();

@@ -12,6 +12,12 @@ static int same_point(const struct bench_point *a, const struct bench_point *b) 
            a->prefix == b->prefix;
 }
 
+/** Whether a plan could have these shapes. */
+static int in_range(int b, int h, int q, long long n) {
+    return b >= 1 && b <= 65535 && h >= 1 && h <= 1024 && q >= 1 && q <= 65536 && n >= 0 &&
+           n + q <= INT32_MAX / 2 / b && q <= INT32_MAX / h / b;
+}
+
 /** Longest limit that is one, us. */
 #define LONGEST_US 1e9
 
@@ -21,7 +27,7 @@ static int parse_limit(const char *line, struct bench_limit *limit) {
     int end = 0;
     if (sscanf(line, "%9d %9d %9d %18lld %lf %lf %n", &limit->point.batch, &limit->point.heads,
                &limit->point.nodes, &prefix, &limit->at_most_us, &limit->aim_us, &end) != 6 ||
-        limit->point.batch < 1 || limit->point.heads < 1 || limit->point.nodes < 1 || prefix < 0 ||
+        !in_range(limit->point.batch, limit->point.heads, limit->point.nodes, prefix) ||
         !(limit->at_most_us > 0.0 && limit->at_most_us < LONGEST_US) ||
         !(limit->aim_us > 0.0 && limit->aim_us < LONGEST_US)) {
         return 0;
@@ -43,11 +49,8 @@ int bench_parse_point(const char *text, struct bench_point *point) {
     int q;
     long long n;
     int end = 0;
-    if (sscanf(text, "%9d,%9d,%9d,%18lld%n", &b, &h, &q, &n, &end) != 4 || text[end] != '\0') {
-        return 1;
-    }
-    if (b < 1 || b > 65535 || h < 1 || h > 1024 || q < 1 || q > 65536 || n < 0 ||
-        n + q > INT32_MAX / 2 / b || q > INT32_MAX / h / b) {
+    if (sscanf(text, "%9d,%9d,%9d,%18lld%n", &b, &h, &q, &n, &end) != 4 || text[end] != '\0' ||
+        !in_range(b, h, q, n)) {
         return 1;
     }
     *point = (struct bench_point){b, h, q, n};

@@ -5,11 +5,8 @@
 # The projection is OUT_FOLDER/<date>-sm120-projection.json, beside <date>-sm120-projection.txt.
 set -eu
 newest=
-# Files of bench_gpu count where `kdtr bench` has written none.
-for what in flash bench; do
-    for file in "$2"/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]-nvidia-h200-"$what".json; do
-        [ ! -f "$file" ] || newest=$file
-    done
+for file in "$2"/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]-nvidia-h200-bench.json; do
+    [ ! -f "$file" ] || newest=$file
 done
 [ -n "$newest" ] || { echo "roofline: no file <date>-nvidia-h200-bench.json in $2" >&2; exit 1; }
 name=${newest##*/}

@@ -270,6 +270,13 @@ try_sanitizers() {
         '/initcheck gate_p1_1/s/100%.*0;/no result; no summary;/' 'no result'
     sanitized '^not ok P1-5 racecheck on gate_p1_1: not over .*sizes' '/racecheck.*sizes/d' \
         'a part without a tool'
+    sanitized '^not ok P1-5 ' '$s/$/\nfindings 1/' 'findings that no line names'
+    sanitized '^not ok P1-5 memcheck on gate_p0_5: ' '$s/$/\nnot ok memcheck gate_p0_5/' \
+        'a gate that is said to have failed'
+    sanitized '^not ok P1-5 memcheck on gate_p0_5: ' \
+        '/memcheck gate_p0_5/s/ERROR SUMMARY: 0 errors/RACECHECK SUMMARY: 0 hazards/' \
+        'the summary of another tool'
+    sanitized '^stale P1-5 ' '1s/$/x/;$s/$/\nsources_sha256 12ab/' 'a later line that has the hash'
     sanitized '^stale P1-5 ' 's/12ab/34cd/' 'evidence of other sources'
 }
 

@@ -81,13 +81,22 @@ report $? "one set, of draft trees"
 runs 2 --limits "$work/malformed" && grep -q "malformed: this is not a file of limits" \
     "$work/out" && runs 2 --limits "$work/none" && grep -q "cannot be read" "$work/out"
 report $? "limits that cannot be read are refused"
+for line in "0 3 5 40 60 50" "4294967297 3 5 40 60 50" "2 3 5 -1 60 50"; do
+    echo "$line" > "$work/odd"
+    runs 2 --point 2,3,5,40 --limits "$work/odd" && grep -q "not a file of limits" "$work/out"
+    report $? "limits of $line are refused"
+done
+runs 2 --implementation naive --set long --json "$work/none" &&
+    grep -q '^kdtr: bench: --set: no row of these sets' "$work/out" && [ ! -e "$work/none" ]
+report $? "a run without a row is refused"
 runs 2 --kit "$work/none" && grep -q "none: the facts about the build cannot be read" "$work/out"
 report $? "facts that cannot be read are refused"
 echo kept > "$work/kept"
 runs 2 --point 1,1,1,0 --limits "$work/malformed" --json "$work/kept" &&
     [ "$(cat "$work/kept")" = kept ]
 report $? "a run that does not come to its end leaves the file that is there"
-for options in "--point 1,2,3" "--point 0,8,1,5" "--layout other" "--samples 0" "--samples -1" \
+for options in "--point 1,2,3" "--point 0,8,1,5" "--point 4294967297,1,1,1" \
+    "--point 1,1,1,9223372036854775807" "--layout other" "--samples 0" "--samples -1" \
     "--samples 5x" "--row-bytes 1000" "--row-bytes 1154" "--implementation fast" \
     "--implementation reference" "--set other" "--set point" "--seed -1"; do
     # shellcheck disable=SC2086 # an option and its value

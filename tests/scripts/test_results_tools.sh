@@ -105,6 +105,13 @@ try_fresh() {
     succeeds "of its sources" sh tests/scripts/fresh_results.sh "$scratch/results" "$hash"
     ends "and of no others" 1 'bench.json is STALE' \
         sh tests/scripts/fresh_results.sh "$scratch/results" "$(printf '%064d' 8)"
+    for commit in unknown 'c0ffee with changes'; do
+        sed "s/\"commit\": \"[^\"]*\"/\"commit\": \"$commit\"/" "$bench" > "$scratch/kept.json"
+        mv "$bench" "$scratch/bench.json" && mv "$scratch/kept.json" "$bench"
+        ends "nor of what is not committed: $commit" 1 'bench.json was measured on sources that' \
+            sh tests/scripts/fresh_results.sh "$scratch/results" "$hash"
+        mv "$scratch/bench.json" "$bench"
+    done
     "$plant" bench/limits.txt "$scratch/newer.json" "$peers" "$(printf '%064d' 8)"
     sed 's/2026-11-30/2026-12-01/' "$scratch/newer.json" \
         > "$scratch/results/2026-12-01-nvidia-h200-bench.json"
